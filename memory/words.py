@@ -1,0 +1,130 @@
+"""What the keyword leg counts: the terms of a text, of a query, and BM25 over them.
+
+Latin words are stemmed, identifiers (order numbers, paths, addresses, versions, C++) kept whole beside
+their parts, scripts without spaces cut into single characters and overlapping pairs. Storing the terms
+is memory/keywords.py's work; nothing here knows a database.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+MAX_QUERY_TERMS = 128
+MAX_TERM_CHARS = 128
+# Robertson & Zaragoza 2009. Below the usual 1.2 and 0.75: a memory is short, a repeated word in it says
+# little and its length even less (measured on LoCoMo, conversations 1 to 5).
+K1 = 0.9
+B = 0.4
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u1100-\u11ff\uac00-\ud7af"  # Hangul
+    "\u2e80-\u2fdf\u3005-\u3007\u3040-\u312f\u31a0-\u31ff"  # radicals, kana, bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+# \w lacks combining marks: without these Hindi, Arabic and Hebrew words would break at each vowel sign.
+_MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0f00-\u0fff"
+_LETTER = f"(?:(?![_{_UNSPACED}])[\\w{_MARKS}])"
+_TOKEN = re.compile(
+    f"(?P<unspaced>[{_UNSPACED}]+)"
+    r"|(?P<identifier>[a-z0-9_]+(?:[-._/:\\@~]+[a-z0-9_]+)+|[a-z]\w{0,2}(?:\+\+|#)|[a-z0-9]+(?:_+[a-z0-9]+)+)"
+    f"|(?P<word>(?=[^\\W_]){_LETTER}+)"
+)
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+_STOP_WORDS = frozenset(
+    word
+    for line in (
+        "a about after all also am an and any are as at be because been before being but by can could did",
+        "didn do does doesn doing don during each for from had has have having he her here hers him his how",
+        "i if in into is isn it its just ll may me might more most my no nor not of on once only or other",
+        "our ours out over own re s same shall she should so some such t than that the their theirs them",
+        "then there these they this those through to too under until up ve very was wasn we were what when",
+        "where which while who whom whose why will with would you your yours",
+    )
+    for word in line.split()
+)
+
+
+def terms(text: str) -> list[str]:
+    """List the terms to index, repeats kept, none with white space in it."""
+    return _terms(text, frozenset())
+
+
+def query_terms(text: str) -> list[str]:
+    """List a query's distinct terms without stop words (unless it has no others), bounded in number."""
+    kept = list(dict.fromkeys(_terms(text, _STOP_WORDS) or terms(text)))
+    if len(kept) > MAX_QUERY_TERMS:  # a pasted text: its question stands at one of its ends
+        kept = kept[: MAX_QUERY_TERMS // 2] + kept[-MAX_QUERY_TERMS // 2 :]
+    return kept
+
+
+def _terms(text: str, without: frozenset[str]) -> list[str]:
+    found: list[str] = []
+    for match in _TOKEN.finditer(_fold(text)):
+        token = match.group()
+        if match.lastgroup == "unspaced":
+            found += token
+            found += map("".join, pairwise(token))
+        elif match.lastgroup == "identifier":
+            found.append(token[:MAX_TERM_CHARS])
+            found += map(_stem, re.findall(r"[a-z0-9]+", token))
+        elif token not in without:
+            found.append(_stem(token))
+    return found
+
+
+def bm25(
+    postings: Mapping[str, Mapping[Key, int]],
+    lengths: Mapping[Key, int],
+    *,
+    documents: int,
+    mean_length: float,
+) -> dict[Key, float]:
+    """Score every item that holds a query term; others are absent, so that no credit goes to a zero.
+
+    `postings` maps each query term to the items that hold it and how often, within one namespace;
+    `lengths` counts the terms of those items; `documents` and `mean_length` describe the namespace.
+    """
+    scores: dict[Key, float] = {}
+    for counts in postings.values():
+        weight = idf(len(counts), documents)
+        for key, count in counts.items():
+            norm = K1 * (1 - B + B * lengths[key] / mean_length)
+            scores[key] = scores.get(key, 0.0) + weight * count * (K1 + 1) / (count + norm)
+    return scores
+
+
+def idf(holding: int, documents: int) -> float:
+    """Weigh a term by its rarity; never negative, even where every item holds it."""
+    return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+
+
+def _fold(text: str) -> str:
+    """Fold case, width and compatibility forms away (Unicode's NFKC_Casefold, section 3.13)."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    """Strip accents and the English endings that matter most; other languages fare alike on both sides."""
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
+    word = word[:MAX_TERM_CHARS]
+    if len(word) < 4 or not (word.isascii() and word.isalpha()):
+        return word
+    if word.endswith("ies") or word.endswith("ied"):
+        return word[:-3] + "y"
+    for ending in ("ings", "ing", "edly", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: -len(ending)]
+            break
+    if word.endswith("e"):
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
