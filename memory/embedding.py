@@ -87,9 +87,7 @@ class Embedder:
     def _checked(self, returned: Sequence[ArrayLike] | Vectors, expected: int) -> Vectors:
         rows = [np.asarray(row, dtype=np.float32) for row in returned]
         if len(rows) != expected:
-            raise EmbeddingError(
-                f"{self.fingerprint.model} returned {len(rows)} vectors for {expected} texts"
-            )
+            raise EmbeddingError(f"{self.fingerprint.model} returned {len(rows)} vectors for {expected} texts")
         for position, row in enumerate(rows):
             if row.shape != (self.dims,):
                 self._refuse(position, expected, f"has shape {row.shape}, expected ({self.dims},)")

@@ -8,10 +8,15 @@ is memory/keywords.py's work; nothing here knows a database.
 import math
 import re
 import unicodedata
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.fusion import LENT, lend, places
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -21,6 +26,7 @@ MAX_TERM_CHARS = 128
 # little and its length even less (measured on LoCoMo, conversations 1 to 5).
 K1 = 0.9
 B = 0.4
+COMMON = 0.25  # terms held by more than this share of the items are not lent to neighbours
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -86,24 +92,48 @@ def bm25(
     *,
     documents: int,
     mean_length: float,
+    threads: Sequence[Sequence[Key]] = (),
 ) -> dict[Key, float]:
-    """Score every item that holds a query term; others are absent, so that no credit goes to a zero.
+    """Score every item that holds a query term by the share of the query in it, 0 to 1 (nearly).
 
-    `postings` maps each query term to the items that hold it and how often, within one namespace;
-    `lengths` counts the terms of those items; `documents` and `mean_length` describe the namespace.
+    The share is the BM25 score over that of an item holding every term endlessly often: it says how much a
+    hit in this leg is worth. Other items are absent, so that no credit goes to a zero.
+
+    `postings` maps each query term to the items that hold it and how often (to nothing, if none does);
+    `lengths` counts the terms of those items, or of all when there are `threads`; `documents` and
+    `mean_length` describe the namespace.
+
+    With `threads`, each listing its items in the order they were said, an item counts shares of its
+    neighbours' terms as its own *before* saturation, so that words spread over three turns meet (lending
+    finished scores instead lost .03 of R@10). Terms in every fourth item, speakers' names say, stay put.
     """
-    scores: dict[Key, float] = {}
+    place_of = places(threads) if threads else {key: place for place, key in enumerate(lengths)}
+    length = _line(lengths, place_of)
+    if threads:
+        length = lend(length)
+        mean_length *= 1 + sum(map(sum, LENT))
+    norm = K1 * (1 - B + B * length / max(mean_length, 1.0))
+    scores, best = np.zeros(len(length)), 0.0
     for counts in postings.values():
-        weight = idf(len(counts), documents)
-        for key, count in counts.items():
-            norm = K1 * (1 - B + B * lengths[key] / mean_length)
-            scores[key] = scores.get(key, 0.0) + weight * count * (K1 + 1) / (count + norm)
-    return scores
+        count = _line(counts, place_of)
+        if threads and len(counts) <= COMMON * documents:
+            count = lend(count)
+        scores += idf(len(counts), documents) * count / (count + norm)
+        best += idf(len(counts), documents)
+    return {key: float(scores[place] / best) for key, place in place_of.items() if scores[place] > 0}
 
 
 def idf(holding: int, documents: int) -> float:
     """Weigh a term by its rarity; never negative, even where every item holds it."""
     return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+
+
+def _line(numbers: Mapping[Key, int], place_of: Mapping[Key, int]) -> NDArray[np.float64]:
+    line = np.zeros(max(place_of.values(), default=-1) + 1)
+    for key, number in numbers.items():
+        if key in place_of:
+            line[place_of[key]] = number
+    return line
 
 
 def _fold(text: str) -> str:

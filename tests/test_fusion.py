@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fusion import fuse, lend
+from memory.fusion import LENT, fuse, lend
 
 SCORES = st.dictionaries(st.integers(0, 20), st.floats(-1, 1), max_size=12)
 
@@ -27,27 +27,36 @@ def test_one_leg_alone_keeps_its_own_order(vector: dict[int, float]) -> None:
 
 def test_a_hit_in_one_leg_alone_can_win() -> None:
     vector = {key: 0.2 + key / 1000 for key in range(20)}
-    assert fuse(vector, {"order": 9.0, 3: 1.0})[0].key == "order"
-    assert fuse({**vector, 99: 0.9}, {3: 1.0, 4: 1.0})[0].key == 99
+    assert fuse(vector, {"order": 0.6, 3: 0.1})[0].key == "order"
+    assert fuse({**vector, 99: 0.9}, {3: 0.1, 4: 0.1})[0].key == 99
 
 
 def test_each_leg_tells_its_score_and_rank() -> None:
-    first, *_ = fuse({"a": 0.9, "b": 0.1}, {"a": 2.0, "c": 3.0})
+    first, *_ = fuse({"a": 0.9, "b": 0.1}, {"a": 0.2, "c": 0.3})
     assert (first.key, first.vector, first.vector_rank, first.keyword, first.keyword_rank) == (
         "a",
         0.9,
         1,
-        2.0,
+        0.2,
         2,
     )
 
 
 def test_neighbours_lend_part_of_their_value() -> None:
-    assert lend(np.array([0.0, 1.0, 0.0, 0.0]), before=0.3, after=0.2).tolist() == [0.2, 1.0, 0.3, 0.0]
+    (before, after), *_ = LENT
+    assert lend(np.array([0.0, 1.0, 0.0, 0.0]))[:3].tolist() == [after, 1.0, before]
 
 
 def test_a_turn_beside_the_hit_comes_before_a_turn_far_from_it() -> None:
-    order = list(range(10))
-    hits = fuse({key: 0.9 if key == 4 else 0.1 for key in order}, {}, order=order)
+    turns = list(range(10))
+    hits = fuse({turn: 0.9 if turn == 4 else 0.1 for turn in turns}, {}, threads=[turns])
     assert hits[0].key == 4
     assert {hit.key for hit in hits[1:3]} == {3, 5}
+
+
+def test_nothing_is_lent_across_threads() -> None:
+    vector = {turn: 0.9 if turn == 4 else 0.1 for turn in range(10)}
+    apart = {hit.key: hit.value for hit in fuse(vector, {}, threads=[range(5), range(5, 10)])}
+    as_one = {hit.key: hit.value for hit in fuse(vector, {}, threads=[range(10)])}
+    assert apart[3] > apart[6] and apart[3] > apart[5]
+    assert as_one[5] - as_one[9] > apart[5] - apart[9]

@@ -80,5 +80,21 @@ def test_a_pasted_text_keeps_its_ends() -> None:
 def test_bm25_prefers_the_rare_term_and_the_shorter_item_and_leaves_out_the_rest() -> None:
     postings = {"tea": {"a": 1, "b": 1, "c": 1}, "green": {"a": 1}}
     scores = bm25(postings, {"a": 5, "b": 5, "c": 9}, documents=4, mean_length=6.0)
-    assert scores["a"] > scores["b"] > scores["c"] > 0
+    assert 1 > scores["a"] > scores["b"] > scores["c"] > 0
     assert "d" not in scores
+
+
+def test_a_term_that_no_item_holds_makes_every_share_smaller() -> None:
+    known = {"tea": {"a": 1}}
+    with_unknown = bm25({**known, "zebra": {}}, {"a": 5}, documents=4, mean_length=6.0)
+    assert 0 < with_unknown["a"] < bm25(known, {"a": 5}, documents=4, mean_length=6.0)["a"]
+    assert bm25({}, {}, documents=0, mean_length=0.0) == {}
+
+
+def test_bm25_finds_the_turn_between_the_words() -> None:
+    postings = {"trip": {2: 1}, "norway": {4: 1, 9: 1}}
+    alone = bm25(postings, dict.fromkeys(range(12), 5), documents=12, mean_length=5.0)
+    assert set(alone) == {2, 4, 9}
+    turns = bm25(postings, dict.fromkeys(range(12), 5), documents=12, mean_length=5.0, threads=[range(6), range(6, 12)])
+    assert turns[3] > turns[9] and 0 < turns[5] < turns[4]
+    assert turns[6] < turns[5]  # another thread's first turn gets nothing from this one's last
