@@ -1,0 +1,46 @@
+"""The composition: settings, models, what lives, wiring, Studio's entry and the command line.
+
+Names are loaded at first use, so that `palimpsest --help` need not wait for LangGraph.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graph.agent import Agent, aopen_agent, build_agent, open_agent
+    from graph.rehearsal import RehearsalModel
+    from graph.scripted import ScriptedModel
+    from graph.settings import BadSetting, Settings, load_settings
+    from nodes.context import Context
+
+HOMES = {
+    "Agent": "graph.agent",
+    "aopen_agent": "graph.agent",
+    "build_agent": "graph.agent",
+    "open_agent": "graph.agent",
+    "RehearsalModel": "graph.rehearsal",
+    "ScriptedModel": "graph.scripted",
+    "BadSetting": "graph.settings",
+    "Settings": "graph.settings",
+    "load_settings": "graph.settings",
+    "Context": "nodes.context",
+}
+
+__all__ = [
+    "Agent",
+    "BadSetting",
+    "Context",
+    "RehearsalModel",
+    "ScriptedModel",
+    "Settings",
+    "aopen_agent",
+    "build_agent",
+    "load_settings",
+    "open_agent",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in HOMES:
+        raise AttributeError(f"module 'graph' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(HOMES[name]), name)

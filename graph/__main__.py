@@ -1,0 +1,7 @@
+"""`python -m graph` is `palimpsest`."""
+
+import sys
+
+from graph.cli import main
+
+sys.exit(main())

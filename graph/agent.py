@@ -1,0 +1,135 @@
+"""The composition: five nodes wired into a graph, and everything that lives opened around it and closed after it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as as_tool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
+from langgraph.store.base import BaseStore
+
+from graph.models import ModelShelf, build_embeddings
+from graph.savers import open_saver
+from graph.settings import Settings, checked_home, load_settings
+from memory.store import ChromaStore, open_store
+from nodes.calls import Models, Plan, arun, run
+from nodes.context import Context
+from nodes.reason import has_calls, reason
+from nodes.recall import recall
+from nodes.remember import remember
+from nodes.state import Input, State
+from nodes.summarize import is_over, summarize
+from nodes.toolbox import OWN_TOOLS
+from nodes.tools import Tools
+
+Agent = CompiledStateGraph[State, Context, Input, State]
+Builder = StateGraph[State, Context, Input, State]
+Tool = BaseTool | Callable[..., Any]
+
+CHECKPOINTS = "threads.sqlite"
+RECURSION_LIMIT = 250
+"""Above what a turn of the largest `max_steps` needs (two per step and the rest), far under LangGraph's 10,007."""
+
+
+def build_agent(
+    *,
+    model: BaseChatModel | Models | None = None,
+    tools: Sequence[Tool] = (),
+    settings: Settings | None = None,
+) -> Builder:
+    """Wire the graph, uncompiled: bring your own saver and store with `.compile(checkpointer=…, store=…)`.
+
+    `model` is one chat model for every run, or a function from the context's model name to one; without it, models are
+    made from the settings. `tools` are mounted beside the agent's own. Nothing is opened here.
+    """
+    models = models_from(model, settings)
+    mounted = [*OWN_TOOLS, *(one if isinstance(one, BaseTool) else as_tool(one) for one in tools)]
+    engine = Tools(mounted)
+    builder: Builder = StateGraph(State, context_schema=Context, input_schema=Input)
+    builder.add_node("recall", partial(recall, tools=[tool.name for tool in mounted]))
+    builder.add_node("reason", node(partial(reason, tools=mounted), models))
+    builder.add_node("tools", RunnableLambda(engine.run, afunc=engine.arun))
+    builder.add_node("remember", node(remember, models))
+    builder.add_node("summarize", node(summarize, models))
+    builder.add_edge(START, "recall")
+    builder.add_edge("recall", "reason")
+    builder.add_conditional_edges("reason", lambda state: has_calls(state), {True: "tools", False: "remember"})
+    builder.add_edge("tools", "reason")
+    builder.add_conditional_edges("remember", over_limit, {True: "summarize", False: END})
+    builder.add_edge("summarize", END)
+    return builder
+
+
+def node(plan: Callable[..., Plan], models: Models) -> RunnableLambda[State, Any]:
+    """Make a node of a plan: one function for `invoke`, one for `ainvoke`, sharing all but the awaited call."""
+
+    def call(state: State) -> Any:
+        return run(plan(state, get_runtime(Context)), models)
+
+    async def acall(state: State) -> Any:
+        return await arun(plan(state, get_runtime(Context)), models)
+
+    return RunnableLambda(call, afunc=acall)
+
+
+def over_limit(state: State) -> bool:
+    """Whether the page must be cut."""
+    return is_over(state, get_runtime(Context))
+
+
+def models_from(model: BaseChatModel | Models | None, settings: Settings | None) -> Models:
+    """Return a function from names to models: the caller's own, or one that builds them from the settings."""
+    if isinstance(model, BaseChatModel):
+        fixed = model
+        return lambda name: fixed
+    return model or ModelShelf(settings)
+
+
+@contextmanager
+def open_agent(
+    settings: Settings | None = None,
+    *,
+    model: BaseChatModel | Models | None = None,
+    tools: Sequence[Tool] = (),
+    context: Context | None = None,
+) -> Iterator[Agent]:
+    """Open store and checkpoints in the settings' home and yield the compiled graph; close them after.
+
+    `invoke`, `ainvoke`, `stream` and `astream` all work on it. Raises CannotStart and StoreError, one line each.
+    """
+    settings = settings or load_settings()
+    home = checked_home(settings.home)
+    builder = build_agent(model=model, tools=tools, settings=settings)
+    with open_saver(home / CHECKPOINTS) as saver, open_memory(settings) as store:
+        yield compiled(builder, saver, store)
+
+
+@asynccontextmanager
+async def aopen_agent(settings: Settings | None = None, **options: Any) -> AsyncIterator[Agent]:
+    """As `open_agent`, opened and closed off the event loop."""
+    opening = open_agent(settings, **options)
+    agent = await asyncio.to_thread(opening.__enter__)
+    try:
+        yield agent
+    finally:
+        await asyncio.to_thread(opening.__exit__, None, None, None)
+
+
+def compiled(builder: Builder, saver: BaseCheckpointSaver[Any] | None, store: BaseStore | None) -> Agent:
+    """Compile a builder with its limit on steps set."""
+    graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
+    return graph.with_config(recursion_limit=RECURSION_LIMIT)
+
+
+def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:
+    """Open the store in the home, with the endpoint's embedder if one is set."""
+    embeddings = build_embeddings(settings)
+    return open_store(settings.home, embedder=embeddings) if embeddings else open_store(settings.home)

@@ -1,0 +1,87 @@
+"""The command line: `palimpsest chat`, `ask`, `memory`, `threads`, `graph`, `doctor`.
+
+It parses, prints and chooses exit codes: 0 for an answer, 1 for a failure, 2 for a usage error. What it does is in
+graph/commands.py, imported after parsing, so that `--help` waits for nothing.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+DESCRIPTION = "An agent whose working page stays short and whose record stays whole."
+EPILOG = """\
+Without a key the built-in rehearsal model answers: offline, by rules. For a real model set OPENAI_API_KEY,
+or OPENAI_BASE_URL for a compatible server, and PALIMPSEST_MODEL; or start Ollama, llama.cpp or LM Studio and
+use --model local. Data lies in PALIMPSEST_HOME (default: .palimpsest in this folder)."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a console that cannot show a character shows a substitute (B155)
+            stream.reconfigure(errors="replace")
+    arguments = parser().parse_args(argv)
+    from graph import commands  # LangGraph and Chroma take seconds; --help must not
+
+    try:
+        return int(commands.run(arguments))
+    except commands.USAGE_ERRORS as error:
+        return told(commands.one_line(error), code=2)
+    except commands.FAILURES as error:
+        return told(commands.one_line(error), code=1)
+    except BrokenPipeError:
+        return told("", code=1)
+    except KeyboardInterrupt:
+        return told("interrupted", code=130)
+
+
+def told(message: str, *, code: int) -> int:
+    """Print one line for a person to stderr; return the exit code."""
+    if message:
+        print(f"palimpsest: {message}", file=sys.stderr)
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--user", metavar="NAME", help="whose memory is used (default: PALIMPSEST_USER, else me)")
+    common.add_argument("--thread", metavar="ID", help="which conversation to go on with (default: a new one)")
+    common.add_argument("--model", metavar="NAME", help="provider:name, local, or rehearsal")
+    common.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="any field of the context, for example max_steps=5",
+    )
+    top = argparse.ArgumentParser(prog="palimpsest", description=DESCRIPTION, epilog=EPILOG)
+    top.formatter_class = argparse.RawDescriptionHelpFormatter
+    top.add_argument("--version", action="version", version=f"palimpsest {version('palimpsest')}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, text: str, **options: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, parents=[common], **options)  # type: ignore[arg-type]
+
+    add("chat", "Talk with the agent; reads lines from a keyboard or a pipe; /quit or end of input ends it.")
+    ask = add("ask", "Ask one question; stdout is the answer alone.")
+    ask.add_argument("text", help="the question; - reads it from stdin")
+    ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
+    memory = add("memory", "Look into a user's long-term memory.")
+    memory.add_argument("action", choices=["list", "search"])
+    memory.add_argument("query", nargs="?", default="", help="what to search for")
+    memory.add_argument("--limit", type=int, default=10, help="how many at most (default: 10)")
+    memory.add_argument("--json", action="store_true", help="print a list of objects")
+    threads = add("threads", "List, show or delete a user's conversations.")
+    threads.add_argument("action", choices=["list", "show", "delete"])
+    threads.add_argument("id", nargs="?", default="", help="the conversation")
+    threads.add_argument("--json", action="store_true", help="print a list of objects")
+    graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
+    graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
+    add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
+    return top
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""What the commands do. They print answers to stdout and everything else to stderr."""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any, get_type_hints
+from uuid import uuid4
+
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+from langchain_core.runnables import RunnableConfig
+from pydantic import ValidationError
+
+from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_agent, open_memory
+from graph.doctor import examine
+from graph.savers import BadThread, check_thread, open_saver
+from graph.settings import BadSetting, CannotStart, Settings, checked_home, load_settings
+from memory.catalogue import Catalogue
+from memory.errors import StoreError
+from memory.memories import Memories, Memory
+from memory.owner import BadUser
+from memory.text import clean
+from memory.transcript import Transcript
+from nodes.context import Context, NotYourThread, UnknownTool, check_tools
+from nodes.text import text_of
+from nodes.toolbox import OWN_TOOLS
+
+USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
+FAILURES = (CannotStart, StoreError, OSError)
+ANSWERED = ("answered", "max_steps")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the parsed command; return its exit code."""
+    settings = load_settings()
+    settings = replace(settings, model=arguments.model or settings.model, user=arguments.user or settings.user)
+    context = context_from(arguments.set, user=settings.user)
+    if arguments.thread is not None:
+        check_thread(arguments.thread)
+    command = {"chat": chat, "ask": ask, "memory": memory, "threads": threads, "graph": graph, "doctor": doctor}
+    return command[arguments.command](arguments, settings, context)
+
+
+def one_line(error: BaseException) -> str:
+    """Write an error as one line for a person."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def context_from(pairs: list[str], *, user: str) -> Context:
+    """Build the context from `key=value` texts. Raises BadSetting, naming the field and what it takes."""
+    values: dict[str, Any] = {"user": user}
+    known = get_type_hints(Context)
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or key not in known:
+            raise BadSetting(f"--set takes key=value with a key among {', '.join(known)}; got {pair!r}")
+        values[key] = [one.strip() for one in value.split(",") if one.strip()] if key == "tools" else clean(value)
+    try:
+        context = Context(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadSetting(f"--set {first['loc'][0]}: {first['msg']}, got {first['input']!r}") from error
+    check_tools(context, [tool.name for tool in OWN_TOOLS])
+    return context
+
+
+def config_of(thread: str) -> RunnableConfig:
+    """Name the thread of a run."""
+    return {"configurable": {"thread_id": thread}}
+
+
+def chat(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Answer lines until /quit or the end of input; return 1 if the last answer failed."""
+    thread = arguments.thread or str(uuid4())
+    code = 0
+    with open_agent(settings) as agent:
+        print(f"thread {thread} (go on later with --thread {thread}); /quit ends", file=sys.stderr)
+        for line in lines_in():
+            if line in ("/quit", "/exit"):
+                break
+            code = 0 if streamed(agent, line, thread, context) in ANSWERED else 1
+    return code
+
+
+def lines_in() -> Iterator[str]:
+    """Yield what the user writes, cleaned, blank lines left out."""
+    keyboard = sys.stdin.isatty()
+    while True:
+        try:
+            line = input("> ") if keyboard else next(sys.stdin)
+        except (EOFError, StopIteration):
+            return
+        if text := clean(line).strip():
+            yield text
+
+
+def streamed(agent: Agent, text: str, thread: str, context: Context) -> str:
+    """Print one answer as it comes; return its stop reason. Ctrl-C stops the answer and keeps the thread."""
+    modes: list[Any] = ["messages", "values"]
+    values: dict[str, Any] = {}
+    printed = ""
+    try:
+        parts: Any = agent.stream(question(text), config_of(thread), context=context, stream_mode=modes)
+        for mode, part in parts:
+            if mode == "values":
+                values = part
+            elif part[1].get("langgraph_node") == "reason" and isinstance(part[0], AIMessage):
+                printed = text_of(part[0]) or printed
+                print(text_of(part[0]), end="", flush=True)
+    except KeyboardInterrupt:
+        print("\n(stopped)", file=sys.stderr)
+        return "answered"
+    if printed:
+        print(flush=True)
+    return str(values.get("stop_reason", ""))
+
+
+def question(text: str) -> Any:
+    """Write the input of a turn."""
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Answer one question."""
+    text = clean(sys.stdin.read() if arguments.text == "-" else arguments.text).strip()
+    if not text:
+        raise BadSetting('the question is empty; write one, for example: palimpsest ask "What do you know about me?"')
+    with open_agent(settings) as agent:
+        values = agent.invoke(question(text), config_of(arguments.thread or str(uuid4())), context=context)
+    answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
+    if arguments.json:
+        messages = [{"id": message.id, **as_openai(message)} for message in values["messages"]]
+        print_json({"answer": answer, "stop_reason": stop, "steps": values["steps"], "messages": messages})
+    elif stop in ANSWERED:
+        print(answer)
+    else:
+        print(f"palimpsest: {answer}", file=sys.stderr)
+    return 0 if stop in ANSWERED else 1
+
+
+def as_openai(message: BaseMessage) -> dict[str, Any]:
+    """Write a message in the form that everybody knows."""
+    written = convert_to_openai_messages(message)
+    assert isinstance(written, dict)
+    return written
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON with real characters."""
+    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """List or search the user's memories."""
+    if arguments.action == "search" and not arguments.query.strip():
+        raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
+    with opened_store(settings) as store:
+        memories = Memories(store, user=context.user)
+        found = (
+            memories.all()[: arguments.limit]
+            if arguments.action == "list"
+            else memories.search(arguments.query, limit=arguments.limit, threshold=-1.0)
+        )
+    if arguments.json:
+        print_json([asdict(one) for one in found])
+    else:
+        print("\n".join(map(memory_line, found)) or "(nothing)")
+    return 0
+
+
+def memory_line(one: Memory) -> str:
+    """Write a memory on one line: id, date, score if there is one, text."""
+    score = "" if one.score is None else f"  {one.score:.2f}"
+    return f"{one.id}  {one.at[:10]}{score}  {' '.join(one.text.split())}"
+
+
+@contextmanager
+def opened_store(settings: Settings) -> Iterator[Any]:
+    """Open the memory alone."""
+    checked_home(settings.home)
+    with open_memory(settings) as store:
+        yield store
+
+
+def threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """List the user's threads, show what was said in one, or delete one."""
+    thread = arguments.id or arguments.thread or ""
+    if arguments.action != "list":
+        check_thread(thread)
+    with opened_store(settings) as store:
+        catalogue = Catalogue(store, user=context.user)
+        if arguments.action == "list":
+            found = [asdict(one) for one in catalogue.all()]
+            lines = [f"{one['id']}  {one['used'][:16]}  {one['turns']} turns  {one['title']}" for one in found]
+            print_json(found) if arguments.json else print("\n".join(lines) or "(nothing)")
+            return 0
+        if catalogue.get(thread) is None:
+            raise CannotStart(f"{context.user!r} has no thread {thread!r}; `palimpsest threads list` names them")
+        transcript = Transcript(store, user=context.user, thread=thread)
+        if arguments.action == "delete":
+            with open_saver(settings.home / CHECKPOINTS) as saver:
+                saver.delete_thread(thread)
+            gone = transcript.erase()
+            catalogue.forget(thread)
+            print(f"deleted {thread}: its checkpoints and {gone} messages; memories stay")
+            return 0
+        entries = [asdict(entry) for entry in transcript.entries()]
+    lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in entries]
+    print_json(entries) if arguments.json else print("\n".join(lines))
+    return 0
+
+
+def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Print the graph as Mermaid, or draw it with Graphviz."""
+    drawable = compiled(build_agent(settings=settings), None, None).get_graph()
+    if not arguments.png:
+        print(drawable.draw_mermaid())
+        return 0
+    if not (dot := shutil.which("dot")):
+        raise CannotStart("a picture needs Graphviz's `dot`, which is missing; without --png you get Mermaid")
+    edges = [
+        f'"{edge.source}" -> "{edge.target}" [style={"dashed" if edge.conditional else "solid"} label="{edge.data or ""}"]'
+        for edge in drawable.edges
+    ]
+    text = "digraph palimpsest {\nnode [shape=box style=rounded]\n" + "\n".join(edges) + "\n}"
+    subprocess.run([dot, "-Tpng", "-o", arguments.png], input=text.encode(), check=True)
+    print(f"wrote {arguments.png}", file=sys.stderr)
+    return 0
+
+
+def doctor(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Print each check; return 1 if one failed."""
+    findings = list(examine(settings))
+    for finding in findings:
+        print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.told}")
+    return 0 if all(finding.ok for finding in findings) else 1

@@ -1,0 +1,159 @@
+"""Models from names: any OpenAI-compatible endpoint, any installed LangChain provider, or the built-in rehearsal.
+
+Each is built at its first use and kept for the life of the process; time-outs and retries are always set.
+"""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from pydantic import SecretStr
+
+from graph.rehearsal import RehearsalModel
+from graph.settings import LOCAL, REHEARSAL, BadSetting, Settings, load_settings
+
+NO_KEY = "not-needed"
+LOCAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
+PROBE_TIMEOUT_S = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalServer:
+    """A server of models on this machine that answers the OpenAI wire; `models` are the names it offers."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+class ModelShelf:
+    """From a name in the context to a model, each built once. Safe to call from several threads.
+
+    Settings are read at the first call if none are given.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings
+        self.built: dict[str, BaseChatModel] = {}
+        self.lock = threading.Lock()
+
+    def __call__(self, name: str) -> BaseChatModel:
+        """Return the model of this name, the configured one for an empty name. Raises BadSetting."""
+        with self.lock:
+            self.settings = self.settings or load_settings()
+            name = name.strip() or self.settings.default_model
+            if name not in self.built:
+                self.built[name] = build_model(name, self.settings)
+            return self.built[name]
+
+
+def build_model(name: str, settings: Settings) -> BaseChatModel:
+    """Build the model that a name means: `rehearsal`, `local`, `provider:model`, or a bare model of the endpoint."""
+    if name == REHEARSAL:
+        return RehearsalModel(notice=notice_of(local_server()))
+    if name == LOCAL:
+        return openai_model(*local_model(settings))
+    provider, colon, model = name.partition(":")
+    if not colon or provider == "openai":
+        return openai_model(model or provider, settings)
+    return other_model(provider, model, settings)
+
+
+def openai_model(model: str, settings: Settings) -> BaseChatModel:
+    """Build a client for the Chat Completions wire, which every compatible server speaks."""
+    from langchain_openai import ChatOpenAI  # 1.4 s that a rehearsal need not pay
+
+    if not settings.api_key and not settings.base_url:
+        raise BadSetting(
+            f"model {model!r} needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set"
+        )
+    options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
+    return ChatOpenAI(
+        model=model,
+        api_key=SecretStr(settings.api_key or NO_KEY),
+        timeout=settings.timeout_s,
+        max_retries=settings.max_retries,
+        use_responses_api=False,
+        stream_usage=True,
+        **options,
+    )
+
+
+def other_model(provider: str, model: str, settings: Settings) -> BaseChatModel:
+    """Build a model of another provider whose LangChain package is installed."""
+    from langchain.chat_models import init_chat_model
+
+    try:
+        built: BaseChatModel = init_chat_model(
+            model, model_provider=provider, timeout=settings.timeout_s, max_retries=settings.max_retries
+        )
+    except (ImportError, ValueError) as error:
+        raise BadSetting(f"model {provider}:{model} cannot be built: {str(error).splitlines()[0]}") from error
+    return built
+
+
+def local_server() -> LocalServer | None:
+    """Find a server of Ollama, llama.cpp or LM Studio that answers on its usual loopback port."""
+    for name, port in LOCAL_PORTS.items():
+        base_url = f"http://127.0.0.1:{port}/v1"
+        try:
+            with urllib.request.urlopen(f"{base_url}/models", timeout=PROBE_TIMEOUT_S) as answer:
+                listed = json.load(answer)["data"]
+            models = tuple(str(one["id"]) for one in listed)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if models:
+            return LocalServer(name=name, base_url=base_url, models=models)
+    return None
+
+
+def local_model(settings: Settings) -> tuple[str, Settings]:
+    """Return the first model of the local server and settings that lead to it. Raises BadSetting if none answers."""
+    server = local_server()
+    if server is None:
+        ports = ", ".join(f"{name} on {port}" for name, port in LOCAL_PORTS.items())
+        raise BadSetting(
+            f"no local model server with a model answers (looked for {ports}); start one, or set OPENAI_BASE_URL"
+        )
+    return server.models[0], replace(settings, base_url=server.base_url, api_key=NO_KEY)
+
+
+def notice_of(server: LocalServer | None) -> tuple[str, str]:
+    """Say in English and Chinese what the rehearsal is and how to get a real model."""
+    if server:
+        return (
+            f"[Rehearsal model: rules, not a language model. {server.name} runs on this machine: use `--model local`.]",
+            f"[排练模型：只是规则，不是语言模型。本机的 {server.name} 可用：加上 `--model local` 即可。]",
+        )
+    return (
+        "[Rehearsal model: rules, not a language model. For a real one set OPENAI_API_KEY or OPENAI_BASE_URL, "
+        "or start Ollama, llama.cpp or LM Studio and use `--model local`.]",
+        "[排练模型：只是规则，不是语言模型。要用真正的模型，请设置 OPENAI_API_KEY 或 OPENAI_BASE_URL，"
+        "或启动 Ollama、llama.cpp 或 LM Studio 并加上 `--model local`。]",
+    )
+
+
+def build_embeddings(settings: Settings) -> Embeddings | None:
+    """Build the endpoint's embedder if one is set (`PALIMPSEST_EMBEDDINGS=model`); None means the built-in one."""
+    if not settings.embeddings:
+        return None
+    from langchain_openai import OpenAIEmbeddings
+
+    if not settings.api_key and not settings.base_url:
+        raise BadSetting(
+            "PALIMPSEST_EMBEDDINGS needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set"
+        )
+    options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
+    return OpenAIEmbeddings(
+        model=settings.embeddings.removeprefix("openai:"),
+        api_key=SecretStr(settings.api_key or NO_KEY),
+        timeout=settings.timeout_s,
+        max_retries=settings.max_retries,
+        check_embedding_ctx_length=False,
+        **options,
+    )

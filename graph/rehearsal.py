@@ -1,0 +1,239 @@
+"""The rehearsal model: rules that drive the whole graph without a network or a key, and say so on their first line.
+
+Deterministic, English and Chinese. Sums go to `calculator`, times to `current_time`, what the user states about
+themselves to `memory_save`; questions are answered from what recall put into the prompt, or "I don't know that yet".
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+
+from graph import rehearsal_rules as rules
+from memory.text import is_chinese
+from nodes import prompts
+from nodes.text import last_human, text_of
+
+LINES_PER_SECTION = 20
+
+SAYINGS = {
+    "unknown": ("I don't know that yet.", "我还不知道。"),
+    "told": ('You told me on {date}: "{text}"', "你在 {date} 告诉过我：“{text}”"),
+    "fact": ("{key}: {value}", "{key}：{value}"),
+    "kept": ('I\'ll remember that: "{text}"', "我记住了：“{text}”"),
+    "known": ('I have that already: "{text}"', "我已经记着了：“{text}”"),
+    "sum": ("{expression} = {result}", "{expression} = {result}"),
+    "time": ("It is {time} ({weekday}, {timezone}).", "现在是 {time}（{weekday}，{timezone}）。"),
+    "failed": ("That did not work: {error}", "没有成功：{error}"),
+    "unmounted": (
+        "I cannot do that here: the tool {tool} is not mounted.",
+        "这里做不到：没有挂载工具 {tool}。",
+    ),
+    "other": (
+        "I heard you. I can do sums, tell the time, remember what you tell me, and answer from that.",
+        "收到。我能做算术、报时间、记住你告诉我的事，并据此回答。",
+    ),
+}
+
+
+class RehearsalModel(BaseChatModel):
+    """Answers by rules. `notice` is its first line in a conversation, in English and in Chinese."""
+
+    notice: tuple[str, str] = (
+        "[Rehearsal model: rules, not a language model.]",
+        "[排练模型：只是规则，不是语言模型。]",
+    )
+
+    @property
+    def _llm_type(self) -> str:
+        return "rehearsal"
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        """Remember which tools are mounted."""
+        return self.bind(tools=[tool.name if isinstance(tool, BaseTool) else str(tool) for tool in tools], **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self.reply(messages, kwargs.get("tools", [])))])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        reply = self.reply(messages, kwargs.get("tools", []))
+        calls = [
+            tool_call_chunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=n)
+            for n, call in enumerate(reply.tool_calls)
+        ]
+        pieces = [*text_of(reply).splitlines(keepends=True), ""]
+        for piece in pieces:
+            chunk = ChatGenerationChunk(
+                message=AIMessageChunk(content=piece, tool_call_chunks=calls if piece == "" else [])
+            )
+            if run_manager:
+                run_manager.on_llm_new_token(piece, chunk=chunk)
+            yield chunk
+
+    def reply(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        """Answer the newest message: a task of the graph's own, results of tools, or the user."""
+        system = text_of(messages[0]) if messages and isinstance(messages[0], SystemMessage) else ""
+        newest = last_human(messages)
+        question = text_of(messages[newest]) if newest >= 0 else ""
+        if system.startswith(prompts.EXTRACT):
+            return AIMessage(extraction(json_lines(question)))
+        if system.startswith(prompts.SUMMARIZE):
+            return AIMessage(summary(json_lines(question)))
+        results = [message for message in messages[newest + 1 :] if isinstance(message, ToolMessage)]
+        answer = answered(question, results) if results else decided(question, system, tools)
+        if isinstance(answer, AIMessage):
+            return answer
+        first = prompts.SUMMARY not in system and not any(
+            isinstance(m, AIMessage) and text_of(m).strip() for m in messages
+        )
+        return AIMessage(f"{self.notice[is_chinese(question)]}\n{answer}" if first else answer)
+
+
+def decided(question: str, system: str, tools: Sequence[str]) -> AIMessage | str:
+    """Choose a tool for what the user wrote, or answer from the prompt."""
+    wish = wanted_call(question)
+    if wish is None and rules.is_question(question):
+        lines = section(system, prompts.MEMORIES)
+        if lines is None and "recall" in tools:
+            wish = ("recall", {"query": question[:2000]})
+        else:
+            return from_memory(question, lines or [], section(system, prompts.FACTS) or [])
+    if wish is None:
+        return say("other", question)
+    name, args = wish
+    if name not in tools:
+        return say("unmounted", question, tool=name)
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=f"call_{name}", type="tool_call")])
+
+
+def wanted_call(question: str) -> tuple[str, dict[str, str]] | None:
+    """Return the tool call that the user's text asks for by the rules."""
+    if told := rules.wanted_memory(question):
+        return "memory_save", {"text": told[:2000]}
+    if (zone := rules.asked_zone(question)) is not None:
+        return "current_time", {"timezone": zone}
+    if expression := rules.asked_sum(question):
+        return "calculator", {"expression": expression[:500]}
+    if not rules.is_question(question) and (stated := rules.statements(question)):
+        return "memory_save", {"text": " ".join(stated)[:2000]}
+    return None
+
+
+def answered(question: str, results: Sequence[ToolMessage]) -> str:
+    """Say what the tools gave."""
+    lines = []
+    for result in results:
+        text = text_of(result)
+        data = json_of(text)
+        if result.status == "error":
+            lines.append(say("failed", question, error=text.removeprefix("Error ")))
+        elif result.name == "calculator":
+            lines.append(say("sum", question, expression=rules.asked_sum(question) or "?", result=text))
+        elif result.name == "current_time":
+            lines.append(say("time", question, **data))
+        elif result.name == "memory_save":
+            lines.append(say("kept" if data.get("saved") == "new" else "known", question, text=data.get("text", "")))
+        elif result.name == "recall":
+            lines.append(from_memory(question, data.get("memories", []), []))
+        else:
+            lines.append(text)
+    return "\n".join(lines)
+
+
+def from_memory(question: str, memories: Sequence[dict[str, Any]], facts: Sequence[dict[str, Any]]) -> str:
+    """Answer a question with what was kept, verbatim and dated; with facts if the question names them."""
+    lines = [say("told", question, date=one["date"], text=one["text"]) for one in memories]
+    lines += [say("fact", question, **fact) for fact in facts if str(fact["key"]).casefold() in question.casefold()]
+    return "\n".join(lines) or say("unknown", question)
+
+
+def say(what: str, question: str, **values: Any) -> str:
+    """Say one of the sayings in the language of the question."""
+    return SAYINGS[what][is_chinese(question)].format(**values)
+
+
+def section(system: str, heading: str) -> list[dict[str, Any]] | None:
+    """Return the JSON lines under a heading of the system text; None if the heading is not there."""
+    if heading not in system.split("\n"):
+        return None
+    return json_lines(system.split(heading, 1)[1].split("\n\n", 1)[0])
+
+
+def json_lines(text: str) -> list[dict[str, Any]]:
+    """Read the lines of a text that are JSON objects."""
+    return [found for line in text.split("\n") if line.startswith("{") and (found := json_of(line))]
+
+
+def json_of(text: str) -> dict[str, Any]:
+    """Read a JSON object; an empty one for anything else."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def extraction(said: Sequence[dict[str, Any]]) -> str:
+    """List what the user stated about themselves, word for word."""
+    memories = [{"text": one, "source": line["id"]} for line in said for one in rules.statements(line["text"])]
+    facts = [
+        {"key": key, "value": value, "source": line["id"]}
+        for line in said
+        for key, value in rules.facts_in(line["text"])
+    ]
+    return json.dumps({"memories": memories, "facts": facts}, ensure_ascii=False)
+
+
+def summary(lines: Sequence[dict[str, Any]]) -> str:
+    """Take sentences and identifiers from the messages into the four sections, after those of the previous summary."""
+    wants, context, things, open_items = (previous(lines, heading) for heading in HEADINGS)
+    for line in lines:
+        text = line.get("text", "")
+        if line.get("role") == "human":
+            wants += [one for one in rules.sentences(text) if rules.is_question(one)]
+            context += [one for one in rules.sentences(text) if not rules.is_question(one)]
+        things += rules.things_in(text) if line.get("role") in ("human", "ai") else []
+    parts = zip(HEADINGS, (wants, context, things, open_items), strict=True)
+    return "\n".join(f"{heading}\n{bullets(found)}" for heading, found in parts)
+
+
+HEADINGS = tuple(line for line in prompts.SUMMARIZE.split("\n") if line.startswith("## "))
+
+
+def previous(lines: Sequence[dict[str, Any]], heading: str) -> list[str]:
+    """Return the entries of one section of the previous summary."""
+    old = next((line["previous_summary"] for line in lines if "previous_summary" in line), "")
+    under = old.split(heading, 1)[1].split("\n## ", 1)[0] if heading in old else ""
+    return [line.removeprefix("- ").strip() for line in under.split("\n") if line.startswith("- ")]
+
+
+def bullets(found: Sequence[str]) -> str:
+    """Write entries as a list, each once, the newest that fit."""
+    unique = list(dict.fromkeys(one[:300] for one in found))
+    return "\n".join(f"- {one}" for one in unique[-LINES_PER_SECTION:])

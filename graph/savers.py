@@ -1,0 +1,146 @@
+"""Checkpoints on SQLite for `invoke` and `ainvoke` alike: LangGraph's saver, its async half run in worker threads.
+
+LangGraph has one saver for sync and one for async; the wrong one raises or hangs (B065). This one serves both.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from graph.settings import CannotStart
+
+MAX_THREAD_CHARS = 512
+BUSY_TIMEOUT_S = 30
+SCHEMA = 1
+"""Version of the file, kept in SQLite's `user_version`; a larger one was written by a newer Palimpsest."""
+
+
+class BadThread(ValueError):
+    """A thread id that no saver should be given."""
+
+
+class Saver(SqliteSaver):
+    """Checkpoints in one SQLite file, from any thread or event loop."""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the checkpoint that the config names. Raises BadThread for an id that cannot be one."""
+        check_thread(config["configurable"].get("thread_id"))
+        return super().get_tuple(config)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that these runs wrote, as the server does to roll back."""
+        marks = ",".join("?" * len(run_ids))
+        where = f"json_extract(CAST(metadata AS TEXT), '$.run_id') IN ({marks})"
+        with self.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN "
+                f"(SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {where})",
+                tuple(run_ids),
+            )
+            cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
+
+    def threads(self) -> list[tuple[str, int, str]]:
+        """Return (thread id, checkpoints, newest checkpoint's id) of every thread, the newest first."""
+        self.setup()
+        with self.cursor(transaction=False) as cursor:
+            rows = cursor.execute(
+                "SELECT thread_id, count(*), max(checkpoint_id) AS newest FROM checkpoints "
+                "GROUP BY thread_id ORDER BY newest DESC"
+            )
+            return [(str(thread), int(count), str(newest)) for thread, count, newest in rows]
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`, in a worker thread."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`, in a worker thread."""
+        for found in await asyncio.to_thread(
+            lambda: list(self.list(config, filter=filter, before=before, limit=limit))
+        ):
+            yield found
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`, in a worker thread."""
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`, in a worker thread."""
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`, in a worker thread."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`, in a worker thread."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+
+def check_thread(thread: object) -> None:
+    """Raise BadThread unless this can name a thread in every saver (B072)."""
+    if not isinstance(thread, str) or not thread.strip():
+        raise BadThread(f"a thread id must be a non-blank text, got {thread!r}; give each conversation its own")
+    if len(thread) > MAX_THREAD_CHARS:
+        raise BadThread(
+            f"a thread id has at most {MAX_THREAD_CHARS} characters, got {len(thread)}; use a short name or a UUID"
+        )
+    if any(ord(char) < 32 or 0xD800 <= ord(char) <= 0xDFFF or char == "\x7f" for char in thread):
+        raise BadThread(f"a thread id holds no control characters or lone surrogates, got {thread[:40]!r}")
+
+
+@contextmanager
+def open_saver(path: Path) -> Iterator[Saver]:
+    """Open the file of checkpoints, made if it is missing. Raises CannotStart if it cannot be used."""
+    try:
+        connection = sqlite3.connect(path, check_same_thread=False, timeout=BUSY_TIMEOUT_S)
+    except sqlite3.Error as error:
+        raise CannotStart(
+            f"the checkpoints in {str(path)!r} cannot be opened ({error}); set PALIMPSEST_HOME to another folder"
+        ) from error
+    with closing(connection):
+        saver = Saver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        try:
+            check_version(connection, path)
+            saver.setup()
+        except sqlite3.Error as error:
+            raise CannotStart(
+                f"{str(path)!r} is not a usable file of checkpoints ({error}); move it away or set PALIMPSEST_HOME"
+            ) from error
+        yield saver
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Mark a new file with the version of its form; refuse one that is newer than this program."""
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > SCHEMA:
+        raise CannotStart(
+            f"{str(path)!r} was written by a newer Palimpsest (form {found}, this one knows {SCHEMA}); "
+            "update, or set PALIMPSEST_HOME to another folder"
+        )
+    if found < SCHEMA:
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.commit()

@@ -1,0 +1,99 @@
+"""Settings: the only place that reads environment variables and the `.env` file. What is set explicitly goes first.
+
+It opens nothing but `.env`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT_HOME = ".palimpsest"
+REHEARSAL = "rehearsal"
+LOCAL = "local"
+
+
+class BadSetting(ValueError):
+    """A setting that cannot be used; its one-line message says what was expected, what came and what to do."""
+
+
+class CannotStart(RuntimeError):
+    """Something outside that cannot be used now, such as a folder; its one-line message says what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where data lies and which model answers; an empty `model` is the endpoint's default, else the rehearsal."""
+
+    home: Path = Path(DEFAULT_HOME)
+    model: str = ""
+    api_key: str = ""
+    base_url: str = ""
+    embeddings: str = ""
+    timeout_s: float = 60.0
+    max_retries: int = 2
+    user: str = "me"
+
+    def __repr__(self) -> str:
+        key = "set" if self.api_key else "none"
+        return f"Settings(home={str(self.home)!r}, model={self.model!r}, base_url={self.base_url!r}, api_key={key})"
+
+    @property
+    def default_model(self) -> str:
+        """The model of a run that names none: as set; with a key or URL a small one of OpenAI; else the rehearsal."""
+        if self.model:
+            return self.model
+        return "openai:gpt-4.1-mini" if self.api_key or self.base_url else REHEARSAL
+
+
+def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | None = Path(".env")) -> Settings:
+    """Read settings from the environment and, for what is not there, from `.env`. Raises BadSetting."""
+    values = {**read_env_file(env_file), **(os.environ if environ is None else environ)}
+    return Settings(
+        home=Path(values.get("PALIMPSEST_HOME") or DEFAULT_HOME),
+        model=values.get("PALIMPSEST_MODEL", "").strip(),
+        api_key=values.get("OPENAI_API_KEY", "").strip(),
+        base_url=values.get("OPENAI_BASE_URL", "").strip(),
+        embeddings=values.get("PALIMPSEST_EMBEDDINGS", "").strip(),
+        timeout_s=number(values, "PALIMPSEST_TIMEOUT_S", 60.0, low=1, high=3600, unit="seconds"),
+        max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2, low=0, high=10, unit="retries")),
+        user=values.get("PALIMPSEST_USER", "").strip() or "me",
+    )
+
+
+def read_env_file(path: Path | None) -> dict[str, str]:
+    """Read `.env` if it is there."""
+    if path is None or not path.is_file():
+        return {}
+    from dotenv import dotenv_values  # only those who have a .env pay for it at start
+
+    return {key: value for key, value in dotenv_values(path).items() if value is not None}
+
+
+def number(values: Mapping[str, str], name: str, default: float, *, low: float, high: float, unit: str) -> float:
+    """Read one number within its bounds."""
+    raw = values.get(name, "").strip()
+    try:
+        value = float(raw) if raw else default
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise BadSetting(
+            f"{name} must be in {low:g}..{high:g} {unit}, got {raw!r}; correct it in the environment or .env"
+        )
+    return value
+
+
+def checked_home(home: Path) -> Path:
+    """Make the data folder if it is missing; raise CannotStart if it cannot be written."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        probe = home / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CannotStart(
+            f"the data folder {str(home)!r} cannot be written ({error.strerror or error}); "
+            "set PALIMPSEST_HOME to a folder that can"
+        ) from error
+    return home

@@ -1,0 +1,37 @@
+"""Cleaning text at the border, once: what no encoder, database or terminal could carry.
+
+It does not normalise, trim or translate: the rest of a text stays as it was written.
+"""
+
+import re
+
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Join surrogate pairs, replace lone halves by U+FFFD, drop control characters but tab and line ends."""
+    if SURROGATE.search(text):
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return CONTROL.sub("", text)
+
+
+def clean_all(value: object) -> object:
+    """Clean every string inside nested dicts, lists and tuples; leave everything else as it is."""
+    match value:
+        case str():
+            return clean(value)
+        case dict():
+            return {clean_all(key): clean_all(item) for key, item in value.items()}
+        case list():
+            return [clean_all(item) for item in value]
+        case tuple() if type(value) is tuple:
+            return tuple(clean_all(item) for item in value)
+    return value
+
+
+def is_chinese(text: str) -> bool:
+    """Whether the text is written in Chinese: it holds Han characters and no kana."""
+    han = len(re.findall(r"[\u3400-\u9fff]", text))
+    kana = re.search(r"[\u3040-\u30ff]", text)
+    return han > 0 and not kana

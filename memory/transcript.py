@@ -1,0 +1,82 @@
+"""The transcript: every message ever exchanged in a thread, verbatim. Filing again what is filed changes nothing.
+
+It does not know message classes: an `Entry` comes in, with the whole message as plain data beside its text.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+
+from memory.memories import LISTED_AT_ONCE
+from memory.owner import owned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One message. `role` is human, ai or tool; `at` is when it was filed, ISO-8601 in UTC; `data` is all of it."""
+
+    id: str
+    role: str
+    text: str
+    at: str
+    data: dict[str, Any]
+
+
+class Transcript:
+    """What was said in one thread of one user."""
+
+    def __init__(self, store: BaseStore, *, user: str, thread: str) -> None:
+        self.store = store
+        self.namespace = owned(user, "transcript", thread)
+
+    def file(self, entries: Sequence[Entry]) -> list[str]:
+        """File what is not filed yet; return the ids of what was new.
+
+        A message that was edited under its old id (a fork) is filed beside the older version, never over it.
+        """
+        missing = self.missing(entries)
+        puts = [
+            PutOp(
+                self.namespace,
+                key_of(entry),
+                {**asdict(entry), "n": n},
+                index=["text"] if entry.text.strip() else False,
+            )
+            for n, entry in enumerate(missing)
+        ]
+        if puts:
+            self.store.batch(puts)
+        return [entry.id for entry in missing]
+
+    def missing(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return those entries that are not in the transcript word for word."""
+        if not entries:
+            return []
+        found = self.store.batch([GetOp(self.namespace, key_of(entry)) for entry in entries])
+        return [entry for entry, item in zip(entries, found, strict=True) if not isinstance(item, Item)]
+
+    def entries(self) -> list[Entry]:
+        """Return everything that was said, oldest first."""
+        values: list[dict[str, Any]] = []
+        while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE, offset=len(values)):
+            values += [item.value for item in page]
+        values.sort(key=lambda value: (value["at"], value.pop("n")))
+        return [Entry(**value) for value in values]
+
+    def erase(self) -> int:
+        """Delete every entry; return how many there were."""
+        gone = 0
+        while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE):
+            self.store.batch([PutOp(item.namespace, item.key, None) for item in page])
+            gone += len(page)
+        return gone
+
+
+def key_of(entry: Entry) -> str:
+    """Name an entry by its message and what it says: equal content, equal key."""
+    content = json.dumps([entry.role, entry.data], ensure_ascii=False, sort_keys=True)
+    return f"{entry.id}~{hashlib.sha256(content.encode()).hexdigest()[:8]}"

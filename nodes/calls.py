@@ -1,0 +1,126 @@
+"""Calling a model: a node is a plan that yields requests and gets answers or failures back.
+
+So that sync and async share everything but the one awaited call, a plan is a generator; `run` and `arun` drive it. In
+`arun` the plan's own steps, which may touch a store, run in a worker thread and never block the event loop.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.errors import GraphBubbleUp
+
+from nodes.collect import collect
+
+Models = Callable[[str], BaseChatModel]
+"""From the name in the context (empty for the default) to a model; built at the first call, then kept."""
+
+SECRET = re.compile(r"\b(sk|pk|key|tok|ghp|xox[a-z])[-_][A-Za-z0-9_*.-]{6,}|Bearer\s+\S+", re.IGNORECASE)
+REASONS = {
+    401: "the endpoint refused the key (401); check OPENAI_API_KEY.",
+    403: "the endpoint forbids this (403); check the key's rights.",
+    404: "the endpoint does not know this model or path (404); check PALIMPSEST_MODEL and OPENAI_BASE_URL.",
+    429: "the endpoint has no capacity for this key now (429); wait, or check the quota.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One call of a model. `quiet` keeps housekeeping out of the answer's stream."""
+
+    model: str
+    messages: Sequence[BaseMessage]
+    tools: Sequence[BaseTool] = ()
+    stream: bool = True
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """Why a model gave no answer, in one sentence without secrets."""
+
+    reason: str
+
+
+Reply = AIMessage | Failure
+Update = dict[str, Any]
+Plan = Generator[Request, Reply, Update]
+
+
+def run(plan: Plan, models: Models) -> Update:
+    """Drive a plan to its update."""
+    step = advance(plan, None)
+    while isinstance(step, Request):
+        step = advance(plan, answer(step, models))
+    return step
+
+
+async def arun(plan: Plan, models: Models) -> Update:
+    """Drive a plan to its update without blocking the event loop."""
+    step = await asyncio.to_thread(advance, plan, None)
+    while isinstance(step, Request):
+        step = await asyncio.to_thread(advance, plan, await aanswer(step, models))
+    return step
+
+
+def advance(plan: Plan, reply: Reply | None) -> Request | Update:
+    """Go on to the plan's next request, or to its update at the end."""
+    try:
+        return plan.send(reply)  # type: ignore[arg-type]  # a generator starts with None
+    except StopIteration as stop:
+        update: Update = stop.value
+        return update
+
+
+def answer(request: Request, models: Models) -> Reply:
+    """Call the model once; a failure is an answer too. Control flow passes."""
+    try:
+        model, config = prepared(request, models)
+        if request.stream:
+            return collect(list(model.stream(request.messages, config)))
+        return collect([model.invoke(request.messages, config)])
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        return Failure(reason=reason_of(error))
+
+
+async def aanswer(request: Request, models: Models) -> Reply:
+    """As `answer`, awaited."""
+    try:
+        model, config = await asyncio.to_thread(prepared, request, models)
+        if request.stream:
+            return collect([piece async for piece in model.astream(request.messages, config)])
+        return collect([await model.ainvoke(request.messages, config)])
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        return Failure(reason=reason_of(error))
+
+
+def prepared(request: Request, models: Models) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:
+    """Return the model with its tools, and the tags of the call."""
+    model: Any = models(request.model)
+    runnable = model.bind_tools(list(request.tools)) if request.tools else model
+    return runnable, RunnableConfig(tags=[TAG_NOSTREAM] if request.quiet else [])
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one sentence what went wrong and what to do, with secrets masked."""
+    status = getattr(error, "status_code", None)
+    if status in REASONS:
+        return REASONS[status]
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & {"APITimeoutError", "TimeoutError", "TimeoutException"}:
+        return "the endpoint did not answer in time; try again, or raise PALIMPSEST_TIMEOUT_S."
+    if names & {"APIConnectionError", "ConnectionError", "ConnectError"}:
+        return "the endpoint cannot be reached; check OPENAI_BASE_URL and the network."
+    text = SECRET.sub("[secret]", " ".join(str(error).split()))[:300]
+    return f"{type(error).__name__}: {text or 'no message'}."

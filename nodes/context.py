@@ -1,0 +1,110 @@
+"""The context: what may differ from run to run, as plain described values. Studio shows it as a form.
+
+It holds no live object: the store, the models and the tools are given to the graph when it is built.
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+MemoryPolicy = Literal["tool", "inject", "both"]
+ExtractPolicy = Literal["compaction", "turn", "off"]
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Context:
+    """Settings of one run. Raises pydantic's ValidationError, which names the field, for a value out of bounds."""
+
+    user: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=512,
+            description="Whose memory is read and written. A logged-in server user goes first.",
+        ),
+    ] = "me"
+    model: Annotated[
+        str,
+        Field(description="provider:name such as openai:gpt-4.1-mini; local; rehearsal; empty for the configured one."),
+    ] = ""
+    instructions: Annotated[
+        str,
+        Field(
+            max_length=100_000,
+            description="What the agent is for and how it speaks; put before the house rules.",
+        ),
+    ] = "You are a helpful assistant with a long-term memory."
+    memory: Annotated[
+        MemoryPolicy,
+        Field(
+            description="tool: the model decides when to recall; inject: the graph recalls before every answer; both."
+        ),
+    ] = "both"
+    extract: Annotated[
+        ExtractPolicy,
+        Field(description="When statements become memories unasked: before old messages leave, every turn, or never."),
+    ] = "compaction"
+    tools: Annotated[
+        tuple[str, ...],
+        Field(description="Names of the mounted tools. `*` mounts all that the graph was built with."),
+    ] = ("*",)
+    recall_k: Annotated[int, Field(ge=0, le=50, description="How many memories are put into the prompt at most.")] = 5
+    recall_threshold: Annotated[
+        float | None,
+        Field(
+            ge=-1.0,
+            le=1.0,
+            description="Cosine similarity under which a memory is not brought up; empty for the embedder's own.",
+        ),
+    ] = None
+    max_messages: Annotated[
+        int,
+        Field(ge=4, le=10_000, description="Messages on the page above which the older half is summarised."),
+    ] = 40
+    max_steps: Annotated[
+        int, Field(ge=1, le=100, description="Model calls in one turn; the last one answers without tools.")
+    ] = 12
+    tool_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Seconds that one tool call may take.")] = 30.0
+    max_result_chars: Annotated[
+        int, Field(ge=200, le=1_000_000, description="Characters of one tool result that reach the model.")
+    ] = 20_000
+    stream: Annotated[
+        bool,
+        Field(description="Ask the model for its answer token by token; off for servers that stream badly."),
+    ] = True
+
+    def mounts(self, tool: str) -> bool:
+        """Whether the model may call this tool in this run. Memory tools go with the memory policy."""
+        if self.memory == "inject" and tool == "recall":
+            return False
+        return "*" in self.tools or tool in self.tools
+
+
+class UnknownTool(ValueError):
+    """A name in `tools` that the graph was not built with."""
+
+
+class NotYourThread(ValueError):
+    """A thread that another user began."""
+
+
+def check_tools(context: Context, known: Iterable[str]) -> None:
+    """Raise UnknownTool if the context mounts a tool that does not exist."""
+    if unknown := sorted(set(context.tools) - {*known, "*"}):
+        raise UnknownTool(f"tools must be among {', '.join(known)} or *, got {', '.join(map(repr, unknown))}")
+
+
+def context_of(runtime: Any) -> Context:
+    """Return the run's context; plain `invoke` without `context=` has none and means the defaults."""
+    context = runtime.context
+    return context if isinstance(context, Context) else Context()
+
+
+def user_of(runtime: Any) -> str:
+    """Return whose run this is: the server's authenticated user, else the context's. Never a tool's argument."""
+    server = runtime.server_info
+    if server is not None and server.user is not None:
+        return str(server.user.identity)
+    return context_of(runtime).user

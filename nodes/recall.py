@@ -1,0 +1,53 @@
+"""recall: what long-term memory holds on the question, read from the store before the model is asked."""
+
+from collections.abc import Sequence
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from memory.facts import Facts
+from memory.memories import Memories, Memory
+from nodes.calls import Update
+from nodes.context import Context, NotYourThread, check_tools, context_of, user_of
+from nodes.state import Recalled, RecalledMemory, State
+from nodes.text import question_of
+from nodes.trace import Watch
+
+
+def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> Update:
+    """Write what this user's memory holds on the question to `recalled`; start the turn's `steps`.
+
+    Raises UnknownTool and NotYourThread before anything is read or written.
+    """
+    watch, user = Watch("recall"), user_of(runtime)
+    check_tools(context_of(runtime), tools)
+    if state.get("owner", user) != user:
+        raise NotYourThread("this thread was begun by another user; start one of your own")
+    recalled = recalled_for(question_of(state["messages"]), runtime)
+    steps = watch.step(status=recalled["status"], memories=recalled["memories"], facts=len(recalled["facts"]))
+    return {"owner": user, "recalled": recalled, "stop_reason": "", "steps": Overwrite(steps)}
+
+
+def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
+    """Look up facts always and memories if the policy injects them. A failed search is said, never raised."""
+    context, store = context_of(runtime), runtime.store
+    recalled = Recalled(status="off", memories=[], facts=[], error="")
+    if store is None:
+        return recalled
+    user = user_of(runtime)
+    try:
+        recalled["facts"] = [(fact.key, fact.value) for fact in Facts(store, user=user).all()]
+        if context.memory in ("inject", "both"):
+            found = Memories(store, user=user).search(
+                question, limit=context.recall_k, threshold=context.recall_threshold
+            )
+            recalled["memories"] = [shown(memory) for memory in found]
+            recalled["status"] = "found" if found else "nothing"
+    except Exception as error:  # the turn goes on without memory, and says so
+        recalled |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+    return recalled
+
+
+def shown(memory: Memory) -> RecalledMemory:
+    """Write a memory as the state keeps it."""
+    return RecalledMemory(id=memory.id, text=memory.text, at=memory.at, score=memory.score, why=memory.why)

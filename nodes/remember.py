@@ -1,0 +1,98 @@
+"""remember: file the turn in the transcript, word for word; extract memories from what is due.
+
+No model is called unless something is due. What cannot be extracted now is due again next turn.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, message_to_dict
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
+from memory.catalogue import Catalogue
+from memory.facts import Facts
+from memory.memories import Memories, Source, now
+from memory.transcript import Entry, Transcript
+from nodes import prompts
+from nodes.calls import Failure, Plan, Request
+from nodes.context import Context, context_of, user_of
+from nodes.extract import Extraction, lines_of, read_extraction
+from nodes.state import State
+from nodes.text import question_of, text_of
+from nodes.trace import Watch
+
+
+def remember(state: State, runtime: Runtime[Context]) -> Plan:
+    """File every message of the thread that is not filed; write memories and facts; move `extracted_to` on."""
+    watch = Watch("remember")
+    if runtime.store is None:
+        return {"steps": watch.step(filed=0, why="no store")}
+    filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
+    Catalogue(runtime.store, user=user_of(runtime)).note(thread_id(), question_of(state["messages"]))
+    due = due_messages(state, context_of(runtime))
+    if not due:
+        return {"steps": watch.step(filed=len(filed))}
+    said = [(str(message.id), text_of(message)) for message in due]
+    messages = [SystemMessage(prompts.EXTRACT), HumanMessage(lines_of(said))]
+    extraction, error = None, ""
+    for _ in range(2):
+        reply = yield Request(model=context_of(runtime).model, messages=messages, stream=False, quiet=True)
+        error = reply.reason if isinstance(reply, Failure) else "the extractor's answer holds no JSON object"
+        extraction = None if isinstance(reply, Failure) else read_extraction(text_of(reply), said)
+        if extraction is not None:
+            break
+    if extraction is None:
+        return {"steps": watch.step(filed=len(filed), failed=error)}
+    kept = keep(extraction, runtime)
+    return {"extracted_to": said[-1][0], "steps": watch.step(filed=len(filed), **kept)}
+
+
+def due_messages(state: State, context: Context) -> list[AnyMessage]:
+    """Return the user's messages from which nothing was extracted yet, if the policy says that it is time."""
+    is_time = {"turn": True, "compaction": len(state["messages"]) > context.max_messages, "off": False}[context.extract]
+    said = [message for message in state["messages"] if isinstance(message, HumanMessage)]
+    ids = [message.id for message in said]
+    start = ids.index(done) + 1 if (done := state.get("extracted_to")) in ids else 0
+    return list(said[start:]) if is_time else []
+
+
+def keep(extraction: Extraction, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Write what was extracted; return how many of each were new."""
+    assert runtime.store is not None
+    memories, facts = (
+        Memories(runtime.store, user=user_of(runtime)),
+        Facts(runtime.store, user=user_of(runtime)),
+    )
+    new = [
+        memories.save(one.text, sources=[Source(thread=thread_id(), message=one.source)])[1]
+        for one in extraction.memories
+    ]
+    for fact in extraction.facts:
+        facts.set(fact.key, fact.value)
+    return {"memories": sum(new), "facts": len(extraction.facts)}
+
+
+def transcript_of(runtime: Runtime[Context]) -> Transcript:
+    """Return the transcript of this run's thread."""
+    assert runtime.store is not None
+    return Transcript(runtime.store, user=user_of(runtime), thread=thread_id())
+
+
+def thread_id() -> str:
+    """Return the run's thread; a run without a saver has none and shares one transcript of its own."""
+    return str(get_config().get("configurable", {}).get("thread_id") or "no thread")
+
+
+def entry_of(message: BaseMessage, at: datetime) -> Entry:
+    """Write a message as the transcript keeps it: its text, and all of it as plain data."""
+    data = json.loads(json.dumps(message_to_dict(message)["data"], default=str))
+    stamp = at.astimezone(UTC).isoformat(timespec="microseconds")
+    return Entry(id=str(message.id), role=message.type, text=text_of(message), at=stamp, data=data)
+
+
+def unfiled(messages: Sequence[AnyMessage], runtime: Runtime[Context]) -> list[str]:
+    """Return the ids of messages that the transcript does not hold word for word."""
+    return [entry.id for entry in transcript_of(runtime).missing([entry_of(message, now()) for message in messages])]

@@ -1,0 +1,97 @@
+"""The state of a thread: what the checkpointer keeps. Only plain values and messages; no secrets, no live objects."""
+
+import operator
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+from uuid import uuid4
+
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+
+from memory.text import clean_all
+
+StopReason = Literal["answered", "max_steps", "empty_answer", "empty_question", "model_error"]
+
+
+class RecalledMemory(TypedDict):
+    """One memory that recall brought up: `score` is the cosine to the question, `at` ISO-8601 in UTC."""
+
+    id: str
+    text: str
+    at: str
+    score: float | None
+    why: str
+
+
+class Recalled(TypedDict):
+    """What recall found. `nothing` and `failed` are different: `error` says why a search failed."""
+
+    status: Literal["found", "nothing", "failed", "off"]
+    memories: list[RecalledMemory]
+    facts: list[tuple[str, str]]
+    error: str
+
+
+class Step(TypedDict):
+    """One step of the current turn, as the trace tells it."""
+
+    node: str
+    ms: int
+    detail: dict[str, Any]
+
+
+def add_clean_messages(old: list[AnyMessage], new: Any) -> list[AnyMessage]:
+    """Merge messages by id as `add_messages` does, after cleaning the border's dirt from what comes in.
+
+    Control characters and lone surrogates never enter the state (B040, B060); a removal of a message that is not
+    there is no error (B007); every message gets an id.
+    """
+    incoming = convert_to_messages(new if isinstance(new, Sequence) and not isinstance(new, str) else [new])
+    known = {message.id for message in old} | {message.id for message in incoming if not is_removal(message)}
+    kept = [m for m in incoming if not is_removal(m) or m.id in known or m.id == REMOVE_ALL_MESSAGES]
+    merged = add_messages(cast(Any, list(old)), cast(Any, [clean_message(message) for message in kept]))
+    return cast(list[AnyMessage], merged)
+
+
+def is_removal(message: BaseMessage) -> bool:
+    """Whether this is a deletion marker, not something that was said."""
+    return isinstance(message, RemoveMessage)
+
+
+def clean_message(message: BaseMessage) -> BaseMessage:
+    """Return the message without control characters and lone surrogates, and with an id."""
+    if is_removal(message):
+        return message
+    update = {name: clean_all(getattr(message, name)) for name in CLEANED if hasattr(message, name)}
+    return message.model_copy(update={**update, "id": message.id or str(uuid4())})
+
+
+CLEANED = ("content", "additional_kwargs", "tool_calls", "invalid_tool_calls", "name", "tool_call_id")
+
+
+class Input(TypedDict):
+    """What a caller gives: the new messages of the turn."""
+
+    messages: Annotated[list[AnyMessage], add_clean_messages]
+
+
+class State(Input):
+    """What a thread holds between turns."""
+
+    owner: NotRequired[str]
+    """Whose thread this is: the user of its first turn; no other user may go on with it."""
+
+    summary: NotRequired[str]
+    """The running summary of what left `messages`; four sections, replaced at each compaction."""
+
+    recalled: NotRequired[Recalled]
+    """What long-term memory holds on the current question; replaced at each turn."""
+
+    extracted_to: NotRequired[str]
+    """Id of the newest user message from which memories were extracted; nothing is extracted twice."""
+
+    stop_reason: NotRequired[StopReason]
+    """How the turn ended; `answered` when all went well. Empty while it runs."""
+
+    steps: Annotated[list[Step], operator.add]
+    """The steps of the current turn, in order; emptied when the next one starts."""

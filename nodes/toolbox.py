@@ -1,0 +1,100 @@
+"""The tools that come with the agent. Whose memory they touch comes from the run, never from an argument."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from langchain_core.tools import BaseTool, tool
+from langgraph.config import get_config
+from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
+
+from memory.memories import Memories, Source
+from nodes.calculator import BadExpression, calculate
+from nodes.context import Context, user_of
+from nodes.engine import ToolProblem
+from nodes.text import last_human
+from nodes.valid import as_json
+
+ANYTHING = 0.1
+"""When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
+
+Runtime = ToolRuntime[Context, Any]
+
+
+@tool
+def recall(
+    query: Annotated[str, Field(min_length=1, max_length=2000, description="What to look for, in the user's words.")],
+    runtime: Runtime,
+    k: Annotated[int, Field(ge=1, le=20, description="How many memories at most.")] = 3,
+) -> str:
+    """Search this user's long-term memory. Use it when the answer may depend on what the user said in earlier conversations and the recalled memories above do not settle it."""
+    try:
+        found = memories_of(runtime).search(query, limit=k, threshold=ANYTHING)
+    except Exception as error:
+        raise ToolProblem(
+            f"the search in long-term memory failed ({type(error).__name__}); this does not mean that nothing is there"
+        ) from error
+    hits = [{"id": m.id, "date": m.at[:10], "text": m.text, "score": m.score and round(m.score, 3)} for m in found]
+    return as_json({"found": len(hits), "memories": hits})
+
+
+@tool
+def memory_save(
+    text: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2000,
+            description="One statement that stands alone, in the user's language, with absolute dates.",
+        ),
+    ],
+    runtime: Runtime,
+) -> str:
+    """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
+    memory, is_new = memories_of(runtime).save(text, sources=[source_of(runtime)])
+    return as_json({"saved": "new" if is_new else "already stored", "id": memory.id, "text": memory.text})
+
+
+@tool
+def calculator(
+    expression: Annotated[
+        str, Field(min_length=1, max_length=500, description="For example (3 + 4) * 2.5 or sqrt(2) ** 2.")
+    ],
+) -> str:
+    """Compute an arithmetic expression exactly: numbers, brackets, + - * / // % **, and common functions."""
+    try:
+        return calculate(expression)
+    except BadExpression as error:
+        raise ToolProblem(str(error)) from error
+
+
+@tool
+def current_time(
+    timezone: Annotated[str, Field(description="An IANA name such as Europe/Berlin or Asia/Shanghai.")] = "UTC",
+) -> str:
+    """Tell the present date, time and weekday in a time zone."""
+    try:
+        zone = ZoneInfo(timezone.strip() or "UTC")
+    except (ValueError, OSError, KeyError) as error:
+        raise ToolProblem(f"there is no time zone {timezone!r}; use an IANA name such as Asia/Shanghai") from error
+    time = datetime.now(UTC).astimezone(zone)
+    return as_json({"time": time.isoformat(timespec="seconds"), "weekday": time.strftime("%A"), "timezone": str(zone)})
+
+
+OWN_TOOLS: tuple[BaseTool, ...] = (recall, memory_save, calculator, current_time)
+
+
+def memories_of(runtime: Runtime) -> Memories:
+    """Return the memories of the run's user."""
+    if runtime.store is None:
+        raise ToolProblem("this agent was built without a store, so it has no long-term memory")
+    return Memories(runtime.store, user=user_of(runtime))
+
+
+def source_of(runtime: Runtime) -> Source:
+    """Name the user message that a memory comes from."""
+    messages = runtime.state["messages"]
+    newest = last_human(messages)
+    thread = str(get_config().get("configurable", {}).get("thread_id") or "no thread")
+    return Source(thread=thread, message=str(messages[newest].id) if newest >= 0 else "none")
