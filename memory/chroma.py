@@ -1,0 +1,225 @@
+"""Chroma, embedded in a folder or served at a URL: the index over all vectors, brought up to date in strokes.
+
+It holds nothing that the record lacks: ids, vectors and namespaces. What it does not know yet is noted in
+mem_items, so it may be late, killed or deleted at any instant without a wrong answer. One process at a time
+writes; a counter in the record tells the others to open the folder anew, for Chroma never notices by itself.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.record import Scope
+from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
+from memory.sql import Database, Row
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+STROKE = 1000
+OVERSAMPLED_MAX = 2000
+"""Beyond so many results a filtered query is the cheaper one."""
+
+log = logging.getLogger(__name__)
+_spelling = count()
+
+
+def open_folder(path: Path) -> "ClientAPI":
+    """Open an embedded Chroma of our own."""
+    import chromadb  # takes over a second; a small store is searched without it
+    from chromadb.config import Settings
+
+    # Chroma shares one system per spelling of a path: with our own spelling it is ours to close and reopen.
+    own = f"{path}/{'./' * (next(_spelling) % 64)}"
+    return chromadb.PersistentClient(own, settings=Settings(anonymized_telemetry=False))
+
+
+def open_server(url: str) -> "ClientAPI":
+    """Connect to `chroma run`."""
+    import chromadb
+    from chromadb.config import Settings
+
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    settings = Settings(anonymized_telemetry=False)
+    port = parts.port or (443 if secure else 8000)
+    return chromadb.HttpClient(parts.hostname or "localhost", port, ssl=secure, settings=settings)
+
+
+class Chroma:
+    """The collection of one record. `embedded`: whether other processes' writes go unnoticed by the client."""
+
+    def __init__(self, db: Database, connect: Callable[[], "ClientAPI"], *, embedded: bool) -> None:
+        self._db = db
+        self._connect = connect
+        self._embedded = embedded
+        self._lock = RLock()
+        self._client: ClientAPI | None = None
+        self._collection: Collection | None = None
+        self._generation = -1
+
+    def nearest(self, query: NDArray[np.float32], wanted: int, scope: Scope) -> list[int] | None:
+        """Name about `wanted` items of the scope that are closest to the query; None if Chroma cannot tell."""
+        for _ in range(2):
+            try:
+                return self._nearest(self._current(), query, wanted, scope)
+            except Exception as error:  # whatever it is: the vectors in the record can answer
+                log.warning("Chroma could not search (%s); opening it anew", error)
+                self.close()
+        return None
+
+    def _nearest(self, collection: "Collection", query: Any, wanted: int, scope: Scope) -> list[int]:
+        with self._db.reading() as session:
+            total = int(session.run("SELECT coalesce(sum(vectors), 0) FROM mem_spaces")[0][0])
+        oversampled = wanted * total // max(scope.vectors, 1)
+        if oversampled <= OVERSAMPLED_MAX:
+            answer = collection.query(query_embeddings=[query], n_results=oversampled, include=["metadatas"])
+            spaces = set(scope.spaces)
+            found = [
+                name
+                for name, meta in zip(answer["ids"][0], (answer["metadatas"] or [[]])[0], strict=True)
+                if meta["space"] in spaces
+            ]
+            if len(found) >= wanted // 2 or oversampled >= total:
+                return _items(found)
+        where: Any = {"space": {"$in": list(scope.spaces)}}
+        answer = collection.query(query_embeddings=[query], n_results=wanted, where=where, include=[])
+        return _items(answer["ids"][0])
+
+    def flush(self) -> int:
+        """Bring Chroma up to date with the record; return how many items that took."""
+        done = 0
+        while rows := self._due():
+            done += self._stroke(rows)
+        return done
+
+    def _due(self) -> list[Row]:
+        sql = (
+            "SELECT i.id, i.space, i.revision, i.state, i.parts, i.in_chroma, v.vectors FROM mem_items i "
+            f"LEFT JOIN mem_vectors v ON v.id = i.space * {SPACE} + i.id "
+            f"WHERE i.state = {DERIVED} OR (i.state = {GONE} AND i.parts = 0 AND i.length = 0) "
+            "ORDER BY i.state, i.id LIMIT ?"
+        )
+        with self._db.reading() as session:
+            return session.run(sql, (STROKE,))
+
+    def _stroke(self, rows: Sequence[Row]) -> int:
+        if any(row[4] or row[5] for row in rows):
+            with self._lock, self._db.indexing():
+                # Counted before and after: who opens the folder in between opens it once more.
+                collection = self._opened()
+                self._advance()
+                try:
+                    self._write(collection, rows)
+                except BaseException:
+                    self.close()
+                    raise
+                self._advance()
+        with self._db.writing() as session:
+            session.run_many(
+                "UPDATE mem_items SET in_chroma = ? WHERE id = ?",
+                [(row[4], row[0]) for row in rows if row[4] or row[5]],
+            )
+            session.run_many(
+                f"UPDATE mem_items SET state = {IN_CHROMA} WHERE id = ? AND revision = ? AND state = {DERIVED}",
+                [(row[0], row[2]) for row in rows],
+            )
+            session.run_many(
+                f"DELETE FROM mem_items WHERE id = ? AND revision = ? AND state = {GONE}",
+                [(row[0], row[2]) for row in rows if row[3] == GONE],
+            )
+        return len(rows)
+
+    def _write(self, collection: "Collection", rows: Sequence[Row]) -> None:
+        ids, vectors, spaces, surplus = [], [], [], []
+        for item, space, _, _, parts, in_chroma, blob in rows:
+            if parts and blob:
+                ids += [f"{item}.{part}" for part in range(parts)]
+                vectors.append(np.frombuffer(blob, dtype=np.float32).reshape(parts, -1))
+                spaces += [{"space": space}] * parts
+            surplus += [f"{item}.{part}" for part in range(parts, in_chroma)]
+        assert self._client is not None
+        most = self._client.get_max_batch_size()
+        for start in range(0, len(surplus), most):
+            collection.delete(ids=surplus[start : start + most])
+        matrix = np.concatenate(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
+        for start in range(0, len(ids), most):
+            end = start + most
+            collection.upsert(ids=ids[start:end], embeddings=matrix[start:end], metadatas=list(spaces[start:end]))
+
+    def _current(self) -> "Collection":
+        """Return the collection as it is now."""
+        if self._collection is not None and self._is_fresh():
+            return self._collection
+        with self._lock, self._db.indexing():
+            return self._opened()
+
+    def _is_fresh(self) -> bool:
+        return not self._embedded or self._read_generation() == self._generation
+
+    def _opened(self) -> "Collection":
+        """Open the folder, anew if another process has written; only while no other process may write."""
+        if self._collection is None or not self._is_fresh():
+            self.close()
+            self._client = self._connect()
+            self._collection = self._checked(self._client)
+            self._generation = self._read_generation()
+        return self._collection
+
+    def _checked(self, client: "ClientAPI") -> "Collection":
+        """Open the collection; if it lost something or holds too much, start it anew from the record."""
+        with self._db.reading() as session:
+            record, fingerprint = get_meta(session, "record") or "", get_meta(session, "fingerprint") or ""
+            known, pending = session.run(
+                f"SELECT coalesce(sum(CASE WHEN state = {IN_CHROMA} THEN in_chroma ELSE 0 END), 0), "
+                f"coalesce(sum(CASE WHEN state = {IN_CHROMA} THEN 0 ELSE in_chroma + parts END), 0) FROM mem_items"
+            )[0]
+        family = f"palimpsest-{record[:16]}-"
+        name = family + hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
+        for other in client.list_collections():
+            if other.name != name and (self._embedded or other.name.startswith(family)):
+                client.delete_collection(other.name)
+        collection = self._collection_named(client, name)
+        if not known <= collection.count() <= known + pending:
+            client.delete_collection(name)
+            collection = self._collection_named(client, name)
+            with self._db.writing() as session:
+                session.run("UPDATE mem_items SET in_chroma = 0")
+                session.run(f"UPDATE mem_items SET state = {DERIVED} WHERE state = {IN_CHROMA} AND parts > 0")
+        return collection
+
+    def _collection_named(self, client: "ClientAPI", name: str) -> "Collection":
+        return client.get_or_create_collection(
+            name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        )
+
+    def _read_generation(self) -> int:
+        with self._db.reading() as session:
+            return int(get_meta(session, "chroma") or 0)
+
+    def _advance(self) -> None:
+        with self._db.writing() as session:
+            self._generation = int(get_meta(session, "chroma") or 0) + 1
+            set_meta(session, "chroma", str(self._generation))
+
+    def close(self) -> None:
+        """Let go of the folder or server."""
+        with self._lock:
+            client, self._client, self._collection = self._client, None, None
+            if client is not None:
+                with suppress(Exception):  # a folder deleted under us cannot be closed better than this
+                    client.close()  # type: ignore[attr-defined]
+
+
+def _items(names: Sequence[str]) -> list[int]:
+    return list(dict.fromkeys(int(name.partition(".")[0]) for name in names))

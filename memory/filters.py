@@ -1,0 +1,75 @@
+"""Filters of a search, evaluated on decoded values: one meaning on every database, no key ever reaches SQL.
+
+Semantics are those of LangGraph's in-memory store: every condition must hold, dicts without operators
+compare field by field, lists element by element, numbers as numbers. True is not 1.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memory.errors import BadValue
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+OPERATORS = ("$eq", "$ne", *_COMPARE)
+
+
+def check(condition: Mapping[str, Any]) -> None:
+    """Refuse unknown operators before anything is read. Raises BadValue."""
+    for key, wanted in condition.items():
+        if not isinstance(key, str):
+            raise BadValue(f"a filter's keys must be texts, got {key!r}")
+        if isinstance(wanted, Mapping):
+            _check_operators(key, wanted)
+
+
+def _check_operators(key: str, wanted: Mapping[str, Any]) -> None:
+    for name, operand in wanted.items():
+        if isinstance(name, str) and name.startswith("$") and name not in OPERATORS:
+            raise BadValue(f"unknown operator {name!r} in the filter on {key!r}; known are {', '.join(OPERATORS)}")
+        if isinstance(operand, Mapping) and name not in OPERATORS:
+            _check_operators(f"{key}.{name}", operand)
+
+
+def matches(value: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
+    """Whether a stored value fulfils every condition; a missing field counts as None."""
+    return all(_holds(value.get(key), wanted) for key, wanted in condition.items())
+
+
+def _holds(stored: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        if any(str(name).startswith("$") for name in wanted):
+            return all(_operate(stored, name, operand) for name, operand in wanted.items())
+        return isinstance(stored, Mapping) and matches(stored, wanted)
+    return _equal(stored, wanted)
+
+
+def _operate(stored: Any, name: str, operand: Any) -> bool:
+    if name == "$eq":
+        return _equal(stored, operand)
+    if name == "$ne":
+        return not _equal(stored, operand)
+    both = (stored, operand)
+    comparable = all(_is_number(x) for x in both) or all(isinstance(x, str) for x in both)
+    return comparable and name in _COMPARE and _COMPARE[name](stored, operand)
+
+
+def _equal(stored: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list | tuple):
+        same_length = isinstance(stored, list) and len(stored) == len(wanted)
+        return same_length and all(map(_equal, stored, wanted))
+    if isinstance(wanted, Mapping):
+        same_keys = isinstance(stored, Mapping) and stored.keys() == wanted.keys()
+        return same_keys and all(_equal(stored[key], wanted[key]) for key in wanted)
+    if isinstance(stored, bool) or isinstance(wanted, bool):
+        return stored is wanted
+    return bool(stored == wanted)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

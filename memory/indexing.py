@@ -1,0 +1,111 @@
+"""What of an item is searched: its texts by path, their terms, and their vectors.
+
+Where those are kept is memory/keywords.py's and memory/vectors.py's matter.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from langgraph.store.base import IndexConfig, get_text_at_path
+from numpy.typing import NDArray
+
+from memory.embedding import Embedder, EmbeddingError, as_embedder, default_embedder
+from memory.errors import BadValue
+from memory.words import terms
+
+Paths = Literal[False] | Sequence[str] | None
+"""What to index of one item: False for nothing, None for the store's own fields."""
+
+EMBEDDED_AT_ONCE = 256
+
+
+class StoreIndex(IndexConfig, total=False):
+    """LangGraph's index configuration, every field optional, and whether words count beside meaning."""
+
+    hybrid: bool
+
+
+BUILT_IN: StoreIndex = {"hybrid": True}
+"""The bundled embedder; the text of a value under "text", or the whole value if it has none; both legs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What is searched of one item: its terms, and a vector of unit length for each part of its texts."""
+
+    terms: Counter[str]
+    vectors: NDArray[np.float32]
+
+
+class Index:
+    """An embedder, the fields it reads, and whether keywords take part in the order."""
+
+    def __init__(self, embedder: Embedder, fields: Sequence[str] | None, *, hybrid: bool) -> None:
+        self.embedder = embedder
+        self.hybrid = hybrid
+        self._fields = fields
+
+    def entries(self, items: Sequence[tuple[str, Mapping[str, Any], Paths]]) -> list[Entry]:
+        """Derive what is searched of items given by name, value and paths.
+
+        Raises BadValue, naming the item, if the embedder returns no usable vector for one.
+        """
+        texts = [self._texts(value, paths) for _, value, paths in items]
+        parts = [[part for text in mine for part in self.embedder.split(text)] for mine in texts]
+        owners = [item[0] for item, mine in zip(items, parts, strict=True) for _ in mine]
+        vectors = self._embed([part for mine in parts for part in mine], owners)
+        ends = np.cumsum([len(mine) for mine in parts])
+        return [
+            Entry(terms=Counter(term for text in mine for term in terms(text)), vectors=vectors[end - size : end])
+            for mine, end, size in zip(texts, ends, map(len, parts), strict=True)
+        ]
+
+    def query(self, text: str) -> NDArray[np.float32]:
+        """Embed a query, a long one by its beginning and its end."""
+        parts = self.embedder.split(text)
+        vectors = self.embedder([parts[0], *parts[1:][-1:]], query=True)
+        return unit(vectors.mean(axis=0, keepdims=True)).reshape(-1)
+
+    def _texts(self, value: Mapping[str, Any], paths: Paths) -> list[str]:
+        if paths is False:
+            return []
+        if paths is None and self._fields is None:
+            text = value.get("text")
+            return [text] if isinstance(text, str) and text.strip() else get_text_at_path(value, "$")
+        chosen = paths if paths is not None else self._fields or ()
+        return [text for path in chosen for text in get_text_at_path(value, path) if text.strip()]
+
+    def _embed(self, parts: list[str], owners: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.empty((len(parts), self.embedder.dims), dtype=np.float32)
+        for start in range(0, len(parts), EMBEDDED_AT_ONCE):
+            end = start + EMBEDDED_AT_ONCE
+            try:
+                vectors[start:end] = self.embedder(parts[start:end])
+            except EmbeddingError as error:
+                if error.position is None:
+                    raise
+                raise BadValue(f"{owners[start + error.position]} was not stored: {error}") from error
+        return unit(vectors)
+
+
+def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | None:
+    """Read an index configuration; None means no index. Raises BadValue if it lacks its dimensions."""
+    if config is None:
+        return None
+    if embedder is None and "embed" in config:
+        if "dims" not in config:
+            raise BadValue('an index with "embed" needs "dims", the length of its vectors')
+        embedder = as_embedder(config["embed"], config["dims"])
+    fields = config.get("fields")
+    if fields is None and "embed" in config:
+        fields = ["$"]
+    return Index(embedder or default_embedder(), fields, hybrid=config.get("hybrid", False))
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale vectors to length 1, so that a product is a cosine."""
+    scaled: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled

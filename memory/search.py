@@ -1,0 +1,141 @@
+"""One search, from a query to an order of items: both legs over one scope, after the filter, fused.
+
+The record has the last word: what is gone or expired is in no answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any
+
+import numpy as np
+from langgraph.store.base import SearchItem
+from numpy.typing import NDArray
+
+from memory import filters
+from memory.fusion import Fused, fuse
+from memory.indexing import Index
+from memory.record import Record, Scope, Stored
+from memory.upkeep import Legs
+from memory.vectors import CANDIDATES, EXACT_MAX
+
+Allowed = dict[int, Stored]
+"""What a filter leaves of a scope, last updated first."""
+
+
+class Hit(SearchItem):
+    """A search result. `score` is the cosine to the query; `parts` says why the item is where it is."""
+
+    __slots__ = ("parts", "ttl")
+
+    def __init__(self, stored: Stored, score: float | None = None, found: Fused[int] | None = None) -> None:
+        place = (stored.namespace, stored.key, stored.value, stored.created_at, stored.updated_at)
+        super().__init__(*place, score)
+        self.ttl = stored.ttl
+        self.parts: dict[str, float | int | None] = {}
+        if found:
+            self.parts = {
+                "vector": found.vector,
+                "vector_rank": found.vector_rank,
+                "keyword": found.keyword,
+                "keyword_rank": found.keyword_rank,
+                "fused": found.value,
+            }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked: of which namespaces, in which words, under which conditions, and how much of the answer."""
+
+    scope: Scope
+    text: str
+    condition: Mapping[str, Any] = field(default_factory=dict)
+    limit: int
+    offset: int = 0
+
+
+class Search:
+    """Searches one record by one index."""
+
+    def __init__(self, record: Record, index: Index, legs: Legs) -> None:
+        self._record = record
+        self._index = index
+        self._legs = legs
+
+    def page(self, question: Question) -> list[Hit]:
+        """Answer by what was found, best first, and after it everything else, until the page is full."""
+        meaning = self._index.query(question.text)
+        allowed = allow(self._record, question)
+        ranking = self._rank(question, meaning, allowed, both=self._index.hybrid)
+        hits = self._read(ranking[question.offset :])
+        missing = question.limit - len(hits)
+        if missing <= 0 or len(ranking) >= question.offset + question.limit:
+            return hits
+        start = max(0, question.offset - len(ranking))
+        rest = self._rest(question.scope, allowed, {fused.key for fused in ranking}, start, missing)
+        scores = self._legs.vectors.of([stored.id for stored in rest], meaning)
+        return [*hits, *(Hit(stored, scores.get(stored.id)) for stored in rest)]
+
+    def find(self, question: Question, *, neighbours: bool = False) -> list[Hit]:
+        """Answer by what either leg found, in the fused order; neighbours in time lend each other a share."""
+        meaning = self._index.query(question.text)
+        allowed = allow(self._record, question)
+        threads = self._record.threads(question.scope) if neighbours else ()
+        return self._read(self._rank(question, meaning, allowed, both=True, threads=threads))
+
+    def _read(self, ranking: list[Fused[int]]) -> list[Hit]:
+        rows = self._record.rows([fused.key for fused in ranking])
+        return [Hit(rows[fused.key], fused.vector, fused) for fused in ranking if fused.key in rows]
+
+    def _rest(self, scope: Scope, allowed: Allowed | None, found: set[int], start: int, missing: int) -> list[Stored]:
+        if allowed is None:
+            return self._record.page(scope, limit=missing, offset=start, without=found)
+        return [stored for item, stored in allowed.items() if item not in found][start : start + missing]
+
+    def _rank(
+        self,
+        question: Question,
+        meaning: NDArray[np.float32],
+        allowed: Allowed | None,
+        *,
+        both: bool,
+        threads: Sequence[Sequence[int]] = (),
+    ) -> list[Fused[int]]:
+        vector, keyword = self._scores(question, meaning, allowed, both=both, threads=threads)
+        kept = vector.keys() | keyword.keys()
+        kept = kept & allowed.keys() if allowed is not None else kept - self._record.expired(question.scope)
+        return fuse(
+            {item: score for item, score in vector.items() if item in kept},
+            {item: score for item, score in keyword.items() if item in kept},
+            threads=threads,
+            limit=question.offset + question.limit,
+        )
+
+    def _scores(
+        self,
+        question: Question,
+        meaning: NDArray[np.float32],
+        allowed: Allowed | None,
+        *,
+        both: bool,
+        threads: Sequence[Sequence[int]],
+    ) -> tuple[dict[int, float], dict[int, float]]:
+        """Score by each leg, exactly: everything in a small scope or under a filter, else the best of each."""
+        scope, vectors = question.scope, self._legs.vectors
+        keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if both else {}
+        if allowed is not None:
+            return vectors.of(allowed, meaning), keyword
+        atleast = question.offset + question.limit
+        vector = vectors.scores(scope, meaning, atleast=atleast)
+        if scope.vectors > EXACT_MAX:
+            keyword = dict(nlargest(max(CANDIDATES, atleast), keyword.items(), key=lambda pair: pair[1]))
+            vector |= vectors.of(keyword.keys() - vector.keys(), meaning)
+        return vector, keyword
+
+
+def allow(record: Record, question: Question) -> Allowed | None:
+    """Apply the filter to the scope; None if there is none."""
+    if not question.condition:
+        return None
+    everything = record.all(question.scope)
+    return {stored.id: stored for stored in everything if filters.matches(stored.value, question.condition)}

@@ -1,0 +1,259 @@
+"""ChromaStore: a LangGraph store whose record is SQL, and whose search goes by meaning and by words.
+
+This module is the interface: operations in, items out. The record is memory/record.py, how a search works
+memory/search.py, what keeps the indexes in step memory/upkeep.py. It opens nothing at import.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchOp,
+    TTLConfig,
+)
+
+from memory import filters
+from memory.chroma import Chroma, open_folder, open_server
+from memory.embedding import Embedder
+from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
+from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
+from memory.keywords import Keywords
+from memory.namespaces import select
+from memory.record import Record, Stored
+from memory.schema import prepare
+from memory.search import Hit, Question, Search, allow
+from memory.sql import Database, Sqlite
+from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
+from memory.values import check_op, encode, is_storable
+from memory.vectors import Vectors
+
+__all__ = [
+    "BadValue",
+    "ChromaStore",
+    "EmbedderChanged",
+    "Hit",
+    "NewerVersion",
+    "StoreError",
+    "Unreadable",
+    "Unwritable",
+    "open_store",
+]
+
+
+@contextmanager
+def open_store(
+    home: str | Path | None = None,
+    *,
+    index: StoreIndex | None = BUILT_IN,
+    ttl: TTLConfig | None = None,
+    database_url: str | None = None,
+    chroma_url: str | None = None,
+    embedder: Embedder | None = None,
+) -> "Iterator[ChromaStore]":
+    """Open the store in a folder, made if need be; without one, in a temporary folder.
+
+    `index` is LangGraph's configuration: None for no search, with "embed" for the order by cosine alone unless
+    "hybrid" is set; left out, the bundled embedder (or `embedder`) and both legs. `database_url` keeps the
+    record in Postgres, `chroma_url` the vector index on a Chroma server. Raises StoreError.
+    """
+    with ExitStack() as stack:
+        if home is None:
+            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="palimpsest-", ignore_cleanup_errors=True))
+        place = Path(home).expanduser()
+        db = open_database(place, database_url)
+        stack.callback(db.close)
+        prepare(db)
+        if chroma_url:
+            chroma = Chroma(db, lambda: open_server(chroma_url), embedded=False)
+        else:
+            chroma = Chroma(db, lambda: open_folder(place / "chroma"), embedded=True)
+        store = ChromaStore(db, index_from(index, embedder), chroma, ttl=ttl)
+        stack.callback(store.close)
+        yield store
+
+
+def open_database(home: Path, url: str | None) -> Database:
+    """Open the database of the record."""
+    if url is None:
+        return Sqlite(home / "memory.sqlite3")
+    from memory.postgres import Postgres  # needs the extra `postgres`
+
+    return Postgres(url)
+
+
+class ChromaStore(BaseStore):
+    """A complete LangGraph store. Made by `open_store`; safe to use from any thread."""
+
+    supports_ttl = True
+
+    def __init__(self, db: Database, index: Index | None, chroma: Chroma, *, ttl: TTLConfig | None = None) -> None:
+        self.ttl_config = ttl
+        self._db = db
+        self._index = index
+        self._record = Record(db)
+        self._legs = Legs(keywords=Keywords(db), vectors=Vectors(db, chroma))
+        self._upkeep = Upkeep(db, index, self._legs, chroma)
+        self._search = Search(self._record, index, self._legs) if index else None
+        self._upkeep.wake()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations: all reads see the store before all writes; of two writes to a place the later wins."""
+        ops = list(ops)
+        for op in ops:
+            check_op(op)
+        results: list[Result] = [None] * len(ops)
+        gets = [(n, op) for n, op in enumerate(ops) if isinstance(op, GetOp)]
+        for (n, _), item in zip(gets, self._get([op for _, op in gets]), strict=True):
+            results[n] = item
+        for n, op in enumerate(ops):
+            if isinstance(op, SearchOp):
+                results[n] = self._answer(op)
+            elif isinstance(op, ListNamespacesOp):
+                results[n] = select(self._record.namespaces(), op)
+        if puts := {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}:
+            self._write(list(puts.values()))
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run operations in a worker thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def find(
+        self,
+        namespace_prefix: Sequence[str],
+        query: str,
+        *,
+        limit: int = 5,
+        filter: Mapping[str, Any] | None = None,
+        neighbours: bool = False,
+    ) -> list[Hit]:
+        """Search by meaning and words and return what matched, nothing else, best first.
+
+        With `neighbours` items lend those written before and after them a share: what a turn of a talk is
+        about often stands in the turn before. Raises EmbedderChanged.
+        """
+        if self._search is None:
+            raise StoreError("this store was opened with index=None and cannot search; open it with an index")
+        question = self._question(namespace_prefix, query, filter, limit, 0)
+        return self._search.find(question, neighbours=neighbours) if limit > 0 and query.strip() else []
+
+    def explain(
+        self,
+        namespace_prefix: Sequence[str],
+        query: str,
+        *,
+        limit: int = 5,
+        filter: Mapping[str, Any] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Tell, as plain data, what `find` returns and why: each leg's score and rank, and the fused value."""
+        hits = self.find(namespace_prefix, query, limit=limit, filter=filter)
+        return [{"namespace": list(hit.namespace), "key": hit.key, "score": hit.score, **hit.parts} for hit in hits]
+
+    def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
+        """Rebuild both legs and Chroma from the record; return how many items. Can be stopped and resumed."""
+        return self._upkeep.reindex(progress, resume=resume)
+
+    def flush(self) -> None:
+        """Bring Chroma up to date now, rather than a moment later."""
+        self._upkeep.settle()
+
+    def stats(self) -> dict[str, Any]:
+        """Count what is stored, what is indexed, and what is still due."""
+        return self._upkeep.stats()
+
+    def sweep_ttl(self) -> int:
+        """Delete what has expired; return how many items. Nobody sees them in any case."""
+        with self._db.writing() as session:
+            swept = self._record.sweep(session)
+        self._upkeep.notify()
+        return swept
+
+    def close(self) -> None:
+        """Finish what is due. `open_store` calls it."""
+        self._upkeep.close()
+
+    def _question(
+        self, prefix: Sequence[str], text: str, condition: Mapping[str, Any] | None, limit: int, offset: int
+    ) -> Question:
+        filters.check(condition or {})
+        if text.strip():
+            self._upkeep.check()
+            self._upkeep.catch_up(AT_ONCE)
+        scope = self._record.scope(prefix)
+        return Question(scope=scope, text=text, condition=condition or {}, limit=limit, offset=max(offset, 0))
+
+    def _get(self, ops: Sequence[GetOp]) -> list[Item | None]:
+        askable = [op for op in ops if is_storable(op.key)]
+        found = dict(zip(askable, self._record.get([(op.namespace, op.key) for op in askable]), strict=True))
+        self._refresh([stored for op, stored in found.items() if stored and op.refresh_ttl])
+        return [_item(found.get(op)) for op in ops]
+
+    def _answer(self, op: SearchOp) -> list[Any]:
+        if op.limit <= 0:
+            return []
+        text = op.query if op.query and self._search else ""
+        question = self._question(op.namespace_prefix, text, op.filter, op.limit, op.offset)
+        hits = self._search.page(question) if self._search and text.strip() else self._list(question)
+        if op.refresh_ttl:
+            self._refresh(hits)
+        return hits
+
+    def _list(self, question: Question) -> list[Hit]:
+        allowed = allow(self._record, question)
+        if allowed is not None:
+            found = list(allowed.values())[question.offset : question.offset + question.limit]
+        else:
+            found = self._record.page(question.scope, limit=question.limit, offset=question.offset)
+        return [Hit(stored) for stored in found]
+
+    def _write(self, ops: Sequence[PutOp]) -> None:
+        """Write record, keywords and vectors in one transaction, after everything was checked and embedded."""
+        puts = [op for op in ops if op.value is not None]
+        values = [encode(_name(op), op.value) for op in puts]
+        entries = self._entries(puts)
+        gone = [(op.namespace, op.key) for op in ops if op.value is None]
+        with self._db.writing() as session:
+            removed = [item for item, _ in self._record.find(session, gone).values()]
+            self._record.delete(session, gone)
+            self._legs.remove(session, removed)
+            ids = self._record.put(session, puts, values)
+            if entries is not None and self._upkeep.is_current(session):
+                self._legs.replace(session, [(*place, entry) for place, entry in zip(ids, entries, strict=True)])
+        self._upkeep.notify()
+
+    def _entries(self, puts: Sequence[PutOp]) -> list[Entry] | None:
+        """Derive what is searched; None if another index than this one is in use, which will do it itself."""
+        if self._index is None or not self._upkeep.fits():
+            return None
+        return self._index.entries([(_name(op), op.value or {}, op.index) for op in puts])
+
+    def _refresh(self, items: Iterable[Stored | Hit]) -> None:
+        if mortal := [item for item in items if item.ttl is not None]:
+            self._record.refresh([((item.namespace, item.key), float(item.ttl or 0)) for item in mortal])
+
+
+def _name(op: PutOp) -> str:
+    return f"{'/'.join(op.namespace)}/{op.key}"
+
+
+def _item(stored: Stored | None) -> Item | None:
+    if stored is None:
+        return None
+    return Item(
+        value=stored.value,
+        key=stored.key,
+        namespace=stored.namespace,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+    )

@@ -1,0 +1,224 @@
+"""Keeping the two legs and Chroma in step with the record, whoever wrote it and whenever we were killed.
+
+A put writes record, keywords and vectors in one transaction; only Chroma follows later, from a thread of its
+own. What else is noted as changed (by a plain LangGraph store, or because the embedder is another) is derived
+here. mem_items is the log of what is due, so all of this can stop at any instant and go on.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Any
+
+import orjson
+
+from memory.chroma import Chroma
+from memory.errors import BadValue, EmbedderChanged
+from memory.indexing import Entry, Index
+from memory.keywords import Keywords, Posted
+from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, get_meta, note_all, set_meta
+from memory.sql import Database, Row, Session
+from memory.vectors import Placed, Vectors
+
+AT_ONCE = 256
+PAUSE_S = 0.2
+"""Chroma follows this much after a write, so that writes in quick succession cost it one stroke."""
+
+log = logging.getLogger(__name__)
+Progress = Callable[[int, int], None]
+"""(items done, items in all)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legs:
+    """Both legs over one database."""
+
+    keywords: Keywords
+    vectors: Vectors
+
+    def replace(self, session: Session, entries: Sequence[tuple[int, int, Entry]]) -> None:
+        """Write what is searched of items, given by item and space id."""
+        self.keywords.replace(session, [Posted(item=i, space=s, terms=e.terms) for i, s, e in entries])
+        self.vectors.replace(session, [Placed(item=i, space=s, vectors=e.vectors) for i, s, e in entries])
+        session.run_many(
+            f"UPDATE mem_items SET state = CASE WHEN parts > 0 OR in_chroma > 0 THEN {DERIVED} ELSE {IN_CHROMA} END "
+            "WHERE id = ?",
+            [(item,) for item, _, _ in entries],
+        )
+
+    def remove(self, session: Session, items: Sequence[int]) -> None:
+        """Remove what was searched of items that are gone from the record."""
+        self.keywords.remove(session, items)
+        self.vectors.remove(session, items)
+        session.run_many(
+            f"DELETE FROM mem_items WHERE id = ? AND state = {GONE} AND in_chroma = 0", [(item,) for item in items]
+        )
+
+
+class Upkeep:
+    """Does what is due for one store."""
+
+    def __init__(self, db: Database, index: Index | None, legs: Legs, chroma: Chroma) -> None:
+        self._db = db
+        self._index = index
+        self._legs = legs
+        self._chroma = chroma
+        self._due = Event()
+        self._closing = Event()
+        self._thread: Thread | None = None
+
+    def is_current(self, session: Session) -> bool:
+        """Whether the stored vectors are this embedder's; a new record is made so."""
+        if self._index is None:
+            return False
+        mine = self._index.embedder.fingerprint.text
+        theirs = get_meta(session, "fingerprint")
+        if theirs is None:
+            set_meta(session, "fingerprint", mine)
+        return theirs in (None, mine)
+
+    def fits(self) -> bool:
+        """Whether what this index derives may be stored beside what is there."""
+        with self._db.reading() as session:
+            theirs = get_meta(session, "fingerprint")
+        return self._index is not None and theirs in (None, self._index.embedder.fingerprint.text)
+
+    def check(self) -> None:
+        """Raise EmbedderChanged if the stored vectors are another embedder's."""
+        if self._index is not None and not self.fits():
+            with self._db.reading() as session:
+                theirs = get_meta(session, "fingerprint")
+            raise EmbedderChanged(
+                f"the vectors in {self._db.name} were made by {theirs}, "
+                f"this embedder is {self._index.embedder.fingerprint.text}; "
+                "run `palimpsest memory reindex`, or set the former embedder"
+            )
+
+    def catch_up(self, limit: int) -> int:
+        """Index up to `limit` items that others wrote to the record, or removed from it; return how many."""
+        rows = self._changed(limit)
+        if not rows or self._index is None:
+            return 0
+        living = [row for row in rows if row[6] is not None]
+        entries = self._entries(self._index, living)
+        with self._db.writing() as session:
+            if not self.is_current(session):
+                return 0
+            condition, ids = self._db.among("id", [row[0] for row in rows])
+            now: dict[int, int] = dict(session.run(f"SELECT id, revision FROM mem_items WHERE {condition}", (ids,)))
+            still = [(r[0], r[1], e) for r, e in zip(living, entries, strict=True) if now.get(r[0]) == r[2]]
+            self._legs.replace(session, still)
+            self._legs.remove(session, [row[0] for row in rows if row[6] is None and now.get(row[0]) == row[2]])
+        return len(rows)
+
+    def _changed(self, limit: int) -> list[Row]:
+        sql = (
+            "SELECT i.id, i.space, i.revision, i.paths, p.prefix, i.key, s.value FROM mem_items i "
+            "JOIN mem_spaces p ON p.id = i.space LEFT JOIN store s ON s.prefix = p.prefix AND s.key = i.key "
+            f"WHERE i.state = {CHANGED} OR (i.state = {GONE} AND (i.parts > 0 OR i.length > 0)) "
+            "ORDER BY i.state, i.id LIMIT ?"
+        )
+        with self._db.reading() as session:
+            return session.run(sql, (limit,))
+
+    def _entries(self, index: Index, rows: Sequence[Row]) -> list[Entry]:
+        items = [(f"{row[4]}/{row[5]}", _decode(row[6]), _decode(row[3])) for row in rows]
+        try:
+            return index.entries(items)
+        except BadValue as error:
+            if len(items) == 1:
+                # It is in the record already: better found by nothing than in the way of all others.
+                log.warning("an item cannot be searched: %s", error)
+                return index.entries([(items[0][0], items[0][1], False)])
+            return [entry for row in rows for entry in self._entries(index, [row])]
+
+    def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
+        """Derive everything from the record anew; return how many items. Killed, it goes on where it was."""
+        if self._index is None:
+            raise BadValue("a store opened with index=None has nothing to reindex; open it with an index")
+        self._begin(self._index.embedder.fingerprint.text, resume=resume)
+        done, total = 0, self._count_due()
+        while step := self.catch_up(AT_ONCE):
+            done += step
+            if progress:
+                progress(done, max(total, done))
+        with self._db.writing() as session:
+            set_meta(session, "reindex", "done")
+        self._chroma.flush()
+        return done
+
+    def _begin(self, fingerprint: str, *, resume: bool) -> None:
+        with self._db.writing() as session:
+            under_way = get_meta(session, "reindex") == fingerprint
+            if resume and under_way:
+                return
+            set_meta(session, "reindex", fingerprint)
+            set_meta(session, "fingerprint", fingerprint)
+            for table in ("mem_vectors", "mem_postings"):
+                session.run(f"DELETE FROM {table}")
+            session.run("UPDATE mem_items SET terms = '', length = 0, parts = 0")
+            session.run("UPDATE mem_spaces SET documents = 0, terms = 0, vectors = 0")
+            note_all(session)
+            session.run(f"DELETE FROM mem_items WHERE state = {GONE} AND in_chroma = 0")
+
+    def _count_due(self) -> int:
+        with self._db.reading() as session:
+            return int(session.run(f"SELECT count(*) FROM mem_items WHERE state = {CHANGED}")[0][0])
+
+    def wake(self) -> None:
+        """Do what an earlier process left undone."""
+        with self._db.reading() as session:
+            left = session.run(f"SELECT 1 FROM mem_items WHERE state <> {IN_CHROMA} LIMIT 1")
+        if left and self._index is not None:
+            self.notify()
+
+    def notify(self) -> None:
+        """Let Chroma follow soon."""
+        if self._thread is None:
+            self._thread = Thread(target=self._follow, name="palimpsest-chroma", daemon=True)
+            self._thread.start()
+        self._due.set()
+
+    def _follow(self) -> None:
+        while not self._closing.is_set():
+            self._due.wait()
+            self._closing.wait(PAUSE_S)
+            self._due.clear()
+            self.settle()
+
+    def settle(self) -> None:
+        """Do all that is due. What fails stays due, and every search is right without it."""
+        try:
+            while self.catch_up(AT_ONCE):
+                pass
+            self._chroma.flush()
+        except Exception as error:
+            log.warning("the index could not be brought up to date (%s); it will be, later", error)
+
+    def stats(self) -> dict[str, Any]:
+        """Count what is stored, what is indexed, and what is due."""
+        with self._db.reading() as session:
+            items = session.run("SELECT count(*) FROM store")[0][0]
+            sums = session.run(
+                "SELECT count(*), coalesce(sum(documents), 0), coalesce(sum(terms), 0), coalesce(sum(vectors), 0) "
+                "FROM mem_spaces"
+            )[0]
+            due = session.run(f"SELECT count(*) FROM mem_items WHERE state <> {IN_CHROMA}")[0][0]
+            embedder = get_meta(session, "fingerprint")
+        names = ("namespaces", "documents", "terms", "vectors")
+        counts = {"items": int(items), **dict(zip(names, map(int, sums), strict=True)), "due": int(due)}
+        return {**counts, "embedder": embedder, "bytes": self._db.size()}
+
+    def close(self) -> None:
+        """Finish what is due, then let go of Chroma."""
+        self._closing.set()
+        self._due.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.settle()
+        self._chroma.close()
+
+
+def _decode(stored: Any) -> Any:
+    return orjson.loads(stored) if isinstance(stored, str | bytes) else stored
