@@ -17,9 +17,10 @@ Key = TypeVar("Key", bound=Hashable)
 # 24 on chance words beat meaning. Reciprocal ranks and keyword z-scores do worse on the last: they make much
 # of a keyword leg that found little.
 KEYWORD_WEIGHT = 20.0
-# What a turn gets of the scores of the turns 1, 2 and 3 before it and after it: what is asked about is
-# often named one turn away (measured on LoCoMo, conversations 1 to 5; the optimum is flat).
-LENT = ((0.5, 0.4), (0.3, 0.2), (0.1, 0.1))
+# What an item gets of the vector scores of those 1 and 2 before it and after it. Less than of their words
+# (memory.words.LENT): two neighbours' meanings are closer to each other than their words.
+LENT = ((0.3, 0.2), (0.1, 0.1))
+REACH = 3  # no rule here or in memory.words lends farther
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +71,12 @@ def fuse(
     ]
 
 
-def lend(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add to each value along the last axis its neighbours' shares, LENT, of theirs."""
+def lend(values: NDArray[np.float64], shares: Sequence[tuple[float, float]]) -> NDArray[np.float64]:
+    """Add to each value its shares of its neighbours': (of the one before, of the one after) per distance."""
     lent = values.copy()
-    for distance, (of_before, of_after) in enumerate(LENT, start=1):
-        lent[..., distance:] += of_before * values[..., :-distance]
-        lent[..., :-distance] += of_after * values[..., distance:]
+    for distance, (of_before, of_after) in enumerate(shares, start=1):
+        lent[distance:] += of_before * values[:-distance]
+        lent[:-distance] += of_after * values[distance:]
     return lent
 
 
@@ -87,7 +88,7 @@ def places(threads: Sequence[Sequence[Key]]) -> dict[Key, int]:
         for key in thread:
             found[key] = place
             place += 1
-        place += len(LENT)
+        place += REACH
     return found
 
 
@@ -109,7 +110,7 @@ def _lend_between(
     indices, at = list(spots), list(spots.values())
     line[at] = values[indices]
     lent = values.copy()
-    lent[indices] = lend(line)[at]
+    lent[indices] = lend(line, LENT)[at]
     return lent
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.fusion import LENT, lend, places
+from memory.fusion import lend, places
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -26,6 +26,9 @@ MAX_TERM_CHARS = 128
 # little and its length even less (measured on LoCoMo, conversations 1 to 5).
 K1 = 0.9
 B = 0.4
+# What a turn counts of the terms of the turns 1, 2 and 3 before it and after it: what is asked about is often
+# named one turn away (LoCoMo, conversations 1 to 5; the optimum is flat).
+LENT = ((0.5, 0.4), (0.3, 0.2), (0.1, 0.1))
 COMMON = 0.25  # terms held by more than this share of the items are not lent to neighbours
 
 _UNSPACED = (
@@ -44,6 +47,15 @@ _TOKEN = re.compile(
 )
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
+_PLURAL = re.compile(r"(?:(?<=ss|sh|ch)es|(?<=[xz])es|(?<=[^sui])s)$")
+_TENSE = re.compile(r"(?:(?<!e)ed|ing)$")
+_VOWEL = re.compile("[aeiouy]")
+_SHORT = re.compile("[^aeiou]*[aeiouy][^aeiouywx]")
+_DOUBLED = re.compile(r"(?<=..)([^aeioulsz])\1$")
+_FINAL_Y = re.compile("(?<=..)(?:ie|(?<=[^aeiou])y)$")
+_DERIVED = re.compile("(?<=.....)(?:ation|ment|ness|ly|ion|ive|al|ic|i|e)$")
+
+_STOP_CHARACTERS = frozenset("的了吗呢吧啊什么谁哪怎")
 _STOP_WORDS = frozenset(
     word
     for line in (
@@ -60,12 +72,12 @@ _STOP_WORDS = frozenset(
 
 def terms(text: str) -> list[str]:
     """List the terms to index, repeats kept, none with white space in it."""
-    return _terms(text, frozenset())
+    return _terms(text, without=frozenset())
 
 
 def query_terms(text: str) -> list[str]:
     """List a query's distinct terms without stop words (unless it has no others), bounded in number."""
-    kept = list(dict.fromkeys(_terms(text, _STOP_WORDS) or terms(text)))
+    kept = list(dict.fromkeys(_terms(text, _STOP_WORDS | _STOP_CHARACTERS) or terms(text)))
     if len(kept) > MAX_QUERY_TERMS:  # a pasted text: its question stands at one of its ends
         kept = kept[: MAX_QUERY_TERMS // 2] + kept[-MAX_QUERY_TERMS // 2 :]
     return kept
@@ -76,8 +88,8 @@ def _terms(text: str, without: frozenset[str]) -> list[str]:
     for match in _TOKEN.finditer(_fold(text)):
         token = match.group()
         if match.lastgroup == "unspaced":
-            found += token
-            found += map("".join, pairwise(token))
+            pieces = [*token, *map("".join, pairwise(token))]
+            found += [piece for piece in pieces if not without.issuperset(piece)]
         elif match.lastgroup == "identifier":
             found.append(token[:MAX_TERM_CHARS])
             found += map(_stem, re.findall(r"[a-z0-9]+", token))
@@ -110,14 +122,14 @@ def bm25(
     place_of = places(threads) if threads else {key: place for place, key in enumerate(lengths)}
     length = _line(lengths, place_of)
     if threads:
-        length = lend(length)
+        length = lend(length, LENT)
         mean_length *= 1 + sum(map(sum, LENT))
     norm = K1 * (1 - B + B * length / max(mean_length, 1.0))
     scores, best = np.zeros(len(length)), 0.0
     for counts in postings.values():
         count = _line(counts, place_of)
         if threads and len(counts) <= COMMON * documents:
-            count = lend(count)
+            count = lend(count, LENT)
         scores += idf(len(counts), documents) * count / (count + norm)
         best += idf(len(counts), documents)
     return {key: float(scores[place] / best) for key, place in place_of.items() if scores[place] > 0}
@@ -143,18 +155,24 @@ def _fold(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _stem(word: str) -> str:
-    """Strip accents and the English endings that matter most; other languages fare alike on both sides."""
+    """Strip accents, and English endings by the first steps of Porter (1980) and the commonest of the rest.
+
+    As good on LoCoMo as Snowball, whose package takes half a second to import. Other languages' words keep
+    or lose the same letters on both sides.
+    """
     if not word.isascii():
         word = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
     word = word[:MAX_TERM_CHARS]
     if len(word) < 4 or not (word.isascii() and word.isalpha()):
         return word
-    if word.endswith("ies") or word.endswith("ied"):
-        return word[:-3] + "y"
-    for ending in ("ings", "ing", "edly", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: -len(ending)]
-            break
-    if word.endswith("e"):
-        word = word[:-1]
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+    word = _without_tense(_PLURAL.sub("", word))
+    return _DERIVED.sub("", _FINAL_Y.sub("i", word))
+
+
+def _without_tense(word: str) -> str:
+    ending = _TENSE.search(word)
+    if not ending or not _VOWEL.search(stem := word[: ending.start()]):
+        return word
+    if stem.endswith(("at", "bl", "iz")) or _SHORT.fullmatch(stem):
+        return stem + "e"  # creating, hoping
+    return stem[:-1] if _DOUBLED.search(stem) else stem  # hopping

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.fusion import LENT, fuse, lend
+from memory.fusion import fuse, lend
 
 SCORES = st.dictionaries(st.integers(0, 20), st.floats(-1, 1), max_size=12)
 
@@ -43,8 +43,8 @@ def test_each_leg_tells_its_score_and_rank() -> None:
 
 
 def test_neighbours_lend_part_of_their_value() -> None:
-    (before, after), *_ = LENT
-    assert lend(np.array([0.0, 1.0, 0.0, 0.0]))[:3].tolist() == [after, 1.0, before]
+    assert lend(np.array([0.0, 1.0, 0.0, 0.0]), [(0.5, 0.25)]).tolist() == [0.25, 1.0, 0.5, 0.0]
+    assert lend(np.array([1.0]), [(0.5, 0.25), (0.5, 0.25)]).tolist() == [1.0]
 
 
 def test_a_turn_beside_the_hit_comes_before_a_turn_far_from_it() -> None:

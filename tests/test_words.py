@@ -53,6 +53,10 @@ def test_an_identifier_is_found_whole_in_any_case_and_width(identifier: str) -> 
         ("NAS 备份任务昨晚失败", "NAS备份任务失败"),
         ("대한민국의 수도는 서울이다", "서울"),
         ("東京タワーに登った", "タワー"),
+        ("我对花生过敏", "什么东西过敏？"),
+        ("The twins love hiking and creating movies", "hike"),
+        ("The twins love hiking and creating movies", "movie creation"),
+        ("I am allergic to cats", "Any allergies?"),
         ("He was running with his dogs", "run dog"),
         ("We met at a café in Köln", "CAFE"),
     ],
@@ -69,6 +73,7 @@ def test_punctuation_and_the_unprintable_ask_for_words_only(text: str) -> None:
 def test_stop_words_are_asked_for_only_when_there_is_nothing_else() -> None:
     assert query_terms("What is the plan?") == ["plan"]
     assert query_terms("to be or not to be") != []
+    assert query_terms("什么花？") == ["花", "么花"] and query_terms("什么") != []
     assert query_terms("my notes") == query_terms("notes") != []
 
 
