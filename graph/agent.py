@@ -16,17 +16,17 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
-from graph.models import ModelShelf, build_embeddings
+from graph.models import ModelShelf, build_embedder
 from graph.savers import open_saver
 from graph.settings import Settings, checked_home, load_settings
 from memory.store import ChromaStore, open_store
 from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
-from nodes.reason import has_calls, reason
+from nodes.reason import next_after_reason, reason
 from nodes.recall import recall
 from nodes.remember import remember
 from nodes.state import Input, State
-from nodes.summarize import is_over, summarize
+from nodes.summarize import next_after_remember, summarize
 from nodes.toolbox import OWN_TOOLS
 from nodes.tools import Tools
 
@@ -61,9 +61,9 @@ def build_agent(
     builder.add_node("summarize", node(summarize, models))
     builder.add_edge(START, "recall")
     builder.add_edge("recall", "reason")
-    builder.add_conditional_edges("reason", lambda state: has_calls(state), {True: "tools", False: "remember"})
+    builder.add_conditional_edges("reason", next_after_reason, {"calls": "tools", "no calls left": "remember"})
     builder.add_edge("tools", "reason")
-    builder.add_conditional_edges("remember", over_limit, {True: "summarize", False: END})
+    builder.add_conditional_edges("remember", next_step, {"page too long": "summarize", "page fits": END})
     builder.add_edge("summarize", END)
     return builder
 
@@ -80,9 +80,9 @@ def node(plan: Callable[..., Plan], models: Models) -> RunnableLambda[State, Any
     return RunnableLambda(call, afunc=acall)
 
 
-def over_limit(state: State) -> bool:
-    """Whether the page must be cut."""
-    return is_over(state, get_runtime(Context))
+def next_step(state: State) -> str:
+    """Decide after remember, in the context of the run."""
+    return next_after_remember(state, get_runtime(Context))
 
 
 def models_from(model: BaseChatModel | Models | None, settings: Settings | None) -> Models:
@@ -131,5 +131,4 @@ def compiled(builder: Builder, saver: BaseCheckpointSaver[Any] | None, store: Ba
 
 def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:
     """Open the store in the home, with the endpoint's embedder if one is set."""
-    embeddings = build_embeddings(settings)
-    return open_store(settings.home, embedder=embeddings) if embeddings else open_store(settings.home)
+    return open_store(settings.home, embedder=build_embedder(settings))

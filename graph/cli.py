@@ -5,6 +5,7 @@ graph/commands.py, imported after parsing, so that `--help` waits for nothing.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -26,20 +27,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         return int(commands.run(arguments))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left, as `head` does
+        return 1
     except commands.USAGE_ERRORS as error:
         return told(commands.one_line(error), code=2)
     except commands.FAILURES as error:
         return told(commands.one_line(error), code=1)
-    except BrokenPipeError:
-        return told("", code=1)
     except KeyboardInterrupt:
         return told("interrupted", code=130)
 
 
 def told(message: str, *, code: int) -> int:
     """Print one line for a person to stderr; return the exit code."""
-    if message:
-        print(f"palimpsest: {message}", file=sys.stderr)
+    print(f"palimpsest: {message}", file=sys.stderr)
     return code
 
 

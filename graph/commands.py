@@ -222,9 +222,9 @@ def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -
         return 0
     if not (dot := shutil.which("dot")):
         raise CannotStart("a picture needs Graphviz's `dot`, which is missing; without --png you get Mermaid")
+    styles = {True: "dashed", False: "solid"}
     edges = [
-        f'"{edge.source}" -> "{edge.target}" [style={"dashed" if edge.conditional else "solid"} label="{edge.data or ""}"]'
-        for edge in drawable.edges
+        f'"{e.source}" -> "{e.target}" [style={styles[e.conditional]} label="{e.data or ""}"]' for e in drawable.edges
     ]
     text = "digraph palimpsest {\nnode [shape=box style=rounded]\n" + "\n".join(edges) + "\n}"
     subprocess.run([dot, "-Tpng", "-o", arguments.png], input=text.encode(), check=True)

@@ -10,12 +10,12 @@ import urllib.request
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
 from graph.rehearsal import RehearsalModel
-from graph.settings import LOCAL, REHEARSAL, BadSetting, Settings, load_settings
+from graph.settings import LOCAL, REHEARSAL, BadSetting, CannotStart, Settings, load_settings
+from memory.embedding import Embedder, as_embedder, e5_embedder
 
 NO_KEY = "not-needed"
 LOCAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
@@ -138,22 +138,35 @@ def notice_of(server: LocalServer | None) -> tuple[str, str]:
     )
 
 
-def build_embeddings(settings: Settings) -> Embeddings | None:
-    """Build the endpoint's embedder if one is set (`PALIMPSEST_EMBEDDINGS=model`); None means the built-in one."""
-    if not settings.embeddings:
+def build_embedder(settings: Settings) -> Embedder | None:
+    """Build what `PALIMPSEST_EMBEDDINGS` names: `e5`, or a model of the endpoint; None for the built-in embedder.
+
+    An endpoint is asked once for the length of its vectors. Raises BadSetting and CannotStart.
+    """
+    name = settings.embeddings.removeprefix("openai:")
+    if not name:
         return None
+    if name == "e5":
+        return e5_embedder()
     from langchain_openai import OpenAIEmbeddings
 
     if not settings.api_key and not settings.base_url:
-        raise BadSetting(
-            "PALIMPSEST_EMBEDDINGS needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set"
-        )
+        raise BadSetting("PALIMPSEST_EMBEDDINGS needs OPENAI_API_KEY or OPENAI_BASE_URL; neither is set")
     options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
-    return OpenAIEmbeddings(
-        model=settings.embeddings.removeprefix("openai:"),
+    embeddings = OpenAIEmbeddings(
+        model=name,
         api_key=SecretStr(settings.api_key or NO_KEY),
         timeout=settings.timeout_s,
         max_retries=settings.max_retries,
-        check_embedding_ctx_length=False,
+        check_embedding_ctx_length=False,  # it would download a tokenizer
         **options,
     )
+    try:
+        dims = len(embeddings.embed_query("length"))
+    except Exception as error:  # whatever the client raises, the person's next step is the same
+        where = settings.base_url or "OpenAI"
+        raise CannotStart(
+            f"the embedder {name!r} at {where} does not answer ({type(error).__name__}); "
+            "check PALIMPSEST_EMBEDDINGS, OPENAI_BASE_URL and the key, or unset the first for the built-in one"
+        ) from error
+    return as_embedder(embeddings, dims, model=name)

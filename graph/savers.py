@@ -47,15 +47,13 @@ class Saver(SqliteSaver):
             )
             cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
 
-    def threads(self) -> list[tuple[str, int, str]]:
-        """Return (thread id, checkpoints, newest checkpoint's id) of every thread, the newest first."""
-        self.setup()
+    def threads(self) -> list[str]:
+        """Return the ids of all threads, the last written first."""
         with self.cursor(transaction=False) as cursor:
             rows = cursor.execute(
-                "SELECT thread_id, count(*), max(checkpoint_id) AS newest FROM checkpoints "
-                "GROUP BY thread_id ORDER BY newest DESC"
+                "SELECT thread_id FROM checkpoints GROUP BY thread_id ORDER BY max(checkpoint_id) DESC"
             )
-            return [(str(thread), int(count), str(newest)) for thread, count, newest in rows]
+            return [str(thread) for (thread,) in rows]
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`, in a worker thread."""

@@ -10,15 +10,21 @@ from contextlib import ExitStack, asynccontextmanager
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
+from uuid import UUID
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
+from langgraph_sdk import get_client
+from starlette.applications import Starlette
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_memory
-from graph.savers import open_saver
+from graph.savers import Saver, open_saver
 from graph.settings import checked_home, load_settings
 
 T = TypeVar("T")
+
+GRAPH_ID = "palimpsest"
+"""The graph's name in langgraph.json."""
 
 STACK = ExitStack()
 """What is open until the process ends."""
@@ -27,7 +33,7 @@ ONE_AT_A_TIME = Lock()
 
 
 @cache
-def open_checkpoints() -> BaseCheckpointSaver[Any]:
+def open_checkpoints() -> Saver:
     """Open the checkpoints, once."""
     return STACK.enter_context(open_saver(checked_home(load_settings().home) / CHECKPOINTS))
 
@@ -60,3 +66,34 @@ async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
 async def store() -> AsyncIterator[BaseStore]:
     """Give the server our memory."""
     yield await asyncio.to_thread(alone, open_long_term)
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    """Tell the server of threads that only our checkpoints know, while it starts to serve."""
+    restoring = asyncio.create_task(restore_threads())
+    yield
+    restoring.cancel()
+
+
+async def restore_threads() -> None:
+    """Put back threads that the server lost, or that began in the terminal: those whose id is a UUID, as it demands.
+
+    The server writes its list of threads to a file every ten seconds; our checkpoints are written at once.
+    """
+    saver = await asyncio.to_thread(alone, open_checkpoints)
+    client = get_client()  # without an address: this very server
+    for thread in await asyncio.to_thread(saver.threads):
+        if is_uuid(thread):
+            await client.threads.create(thread_id=thread, graph_id=GRAPH_ID, if_exists="do_nothing")
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the server takes this as a thread's id."""
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False
+
+
+app = Starlette(lifespan=lifespan)

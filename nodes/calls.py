@@ -123,4 +123,6 @@ def reason_of(error: Exception) -> str:
     if names & {"APIConnectionError", "ConnectionError", "ConnectError"}:
         return "the endpoint cannot be reached; check OPENAI_BASE_URL and the network."
     text = SECRET.sub("[secret]", " ".join(str(error).split()))[:300]
+    if "BadSetting" in names:
+        return f"{text}."
     return f"{type(error).__name__}: {text or 'no message'}."

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 
-from nodes.text import calls_of, last_human
+from nodes.pairs import results_of
+from nodes.text import last_human
 
 
 def safe_cut(messages: Sequence[BaseMessage], *, keep: int) -> int:
@@ -13,17 +14,11 @@ def safe_cut(messages: Sequence[BaseMessage], *, keep: int) -> int:
     The newest user message and all after it stay; the cut falls before a user message; no call is parted from its
     result, wherever that result stands.
     """
-    newest = last_human(messages)
+    pairs = [(answer, result) for (answer, _), result in results_of(messages).items()]
     places = [
-        n for n in range(1, newest + 1) if isinstance(messages[n], HumanMessage) and not parts_a_pair(messages, n)
+        n
+        for n in range(1, last_human(messages) + 1)
+        if isinstance(messages[n], HumanMessage) and not any(answer < n <= result for answer, result in pairs)
     ]
     small_enough = [n for n in places if len(messages) - n <= keep]
     return min(small_enough) if small_enough else max(places, default=0)
-
-
-def parts_a_pair(messages: Sequence[BaseMessage], n: int) -> bool:
-    """Whether a result at or after `n` belongs to a call before it."""
-    called = {call_id for message in messages[:n] for call_id, _ in calls_of(message)}
-    answered = {message.tool_call_id for message in messages[:n] if isinstance(message, ToolMessage)}
-    open_calls = called - answered
-    return any(isinstance(message, ToolMessage) and message.tool_call_id in open_calls for message in messages[n:])

@@ -1,6 +1,7 @@
 """reason: one valid prompt, one answer of the model. The only question after it: are there calls left?"""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.tools import BaseTool
@@ -80,6 +81,6 @@ def steps_taken(messages: Sequence[AnyMessage]) -> int:
     return sum(isinstance(message, AIMessage) for message in messages[last_human(messages) + 1 :])
 
 
-def has_calls(state: State) -> bool:
-    """Whether the newest answer asks for tools, with valid arguments or not. `stop_reason` is never asked."""
-    return bool(state["messages"]) and bool(calls_of(state["messages"][-1]))
+def next_after_reason(state: State) -> Literal["calls", "no calls left"]:
+    """Go to the tools if the newest answer calls any, with valid arguments or not. `stop_reason` is never asked."""
+    return "calls" if calls_of(state["messages"][-1]) else "no calls left"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
-from langgraph.types import Overwrite
 
 from memory.facts import Facts
 from memory.memories import Memories, Memory
@@ -25,7 +24,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
         raise NotYourThread("this thread was begun by another user; start one of your own")
     recalled = recalled_for(question_of(state["messages"]), runtime)
     steps = watch.step(status=recalled["status"], memories=recalled["memories"], facts=len(recalled["facts"]))
-    return {"owner": user, "recalled": recalled, "stop_reason": "", "steps": Overwrite(steps)}
+    return {"owner": user, "recalled": recalled, "stop_reason": "", "steps": steps}
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:

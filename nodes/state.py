@@ -1,12 +1,17 @@
 """The state of a thread: what the checkpointer keeps. Only plain values and messages; no secrets, no live objects."""
 
-import operator
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # pydantic, and so Studio, cannot read typing's before 3.12
+    cast,
+)
 from uuid import uuid4
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from typing_extensions import TypedDict
 
 from memory.text import clean_all
 
@@ -46,11 +51,24 @@ def add_clean_messages(old: list[AnyMessage], new: Any) -> list[AnyMessage]:
     Control characters and lone surrogates never enter the state (B040, B060); a removal of a message that is not
     there is no error (B007); every message gets an id.
     """
-    incoming = convert_to_messages(new if isinstance(new, Sequence) and not isinstance(new, str) else [new])
-    known = {message.id for message in old} | {message.id for message in incoming if not is_removal(message)}
-    kept = [m for m in incoming if not is_removal(m) or m.id in known or m.id == REMOVE_ALL_MESSAGES]
-    merged = add_messages(cast(Any, list(old)), cast(Any, [clean_message(message) for message in kept]))
-    return cast(list[AnyMessage], merged)
+    incoming = [clean_message(message) for message in convert_to_messages(listed(new))]
+    restart = max((n for n, m in enumerate(incoming) if is_removal(m) and m.id == REMOVE_ALL_MESSAGES), default=-1)
+    if restart >= 0:
+        old, incoming = [], incoming[restart + 1 :]
+    known = {message.id for message in old}
+    kept = []
+    for message in incoming:
+        if message.id in known or not is_removal(message):
+            known.add(message.id)
+            kept.append(message)
+    return cast(list[AnyMessage], add_messages(cast(Any, list(old)), cast(Any, kept)))
+
+
+def listed(new: Any) -> list[Any]:
+    """Return what came in as a list of messages: `(role, text)` is one message, a tuple of messages is several."""
+    if isinstance(new, tuple) and not any(isinstance(part, str) for part in new):
+        return list(new)
+    return new if isinstance(new, list) else [new]
 
 
 def is_removal(message: BaseMessage) -> bool:
@@ -60,13 +78,28 @@ def is_removal(message: BaseMessage) -> bool:
 
 def clean_message(message: BaseMessage) -> BaseMessage:
     """Return the message without control characters and lone surrogates, and with an id."""
-    if is_removal(message):
-        return message
     update = {name: clean_all(getattr(message, name)) for name in CLEANED if hasattr(message, name)}
-    return message.model_copy(update={**update, "id": message.id or str(uuid4())})
+    if not update["id"] and not is_removal(message):
+        update["id"] = str(uuid4())
+    return message.model_copy(update=update)
 
 
-CLEANED = ("content", "additional_kwargs", "tool_calls", "invalid_tool_calls", "name", "tool_call_id")
+CLEANED = (
+    "id",
+    "name",
+    "content",
+    "tool_calls",
+    "invalid_tool_calls",
+    "tool_call_id",
+    "additional_kwargs",
+    "response_metadata",
+    "artifact",
+)
+
+
+def add_steps(old: list[Step], new: list[Step]) -> list[Step]:
+    """Append to the turn's steps; recall, the first node of a turn, starts them anew."""
+    return new if new and new[0]["node"] == "recall" else old + new
 
 
 class Input(TypedDict):
@@ -93,5 +126,5 @@ class State(Input):
     stop_reason: NotRequired[StopReason]
     """How the turn ended; `answered` when all went well. Empty while it runs."""
 
-    steps: Annotated[list[Step], operator.add]
+    steps: Annotated[list[Step], add_steps]
     """The steps of the current turn, in order; emptied when the next one starts."""

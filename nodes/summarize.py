@@ -5,6 +5,7 @@ It removes nothing that the transcript does not hold, and nothing if the summary
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.runtime import Runtime
@@ -71,6 +72,6 @@ def is_summary(text: str) -> bool:
     return any(heading in text for heading in HEADINGS) or (len(text) >= SHORTEST_PROSE and not ERROR.match(text))
 
 
-def is_over(state: State, runtime: Runtime[Context]) -> bool:
-    """Whether the page holds more messages than it should."""
-    return len(state["messages"]) > context_of(runtime).max_messages
+def next_after_remember(state: State, runtime: Runtime[Context]) -> Literal["page too long", "page fits"]:
+    """Cut the page if it holds more messages than it should."""
+    return "page too long" if len(state["messages"]) > context_of(runtime).max_messages else "page fits"

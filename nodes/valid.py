@@ -5,27 +5,33 @@ result without its call; call ids unique; plain text where text is meant. It is 
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
     BaseMessage,
+    ChatMessage,
+    FunctionMessage,
     HumanMessage,
+    RemoveMessage,
     SystemMessage,
     ToolCall,
     ToolMessage,
 )
 
-from nodes.text import is_blank, text_of
-
-M = TypeVar("M", bound=BaseMessage)
+from memory.text import clean, clean_all
+from nodes.pairs import results_of
+from nodes.text import block_text, is_blank, text_of
 
 NO_RESULT = "Error: no result was recorded for this call. It may or may not have run; do not assume either."
 NO_OUTPUT = "(no output)"
+MAX_ID_CHARS = 40
+"""OpenAI's limit on the id of a call."""
+
 ORPHAN = "[Result of an earlier tool call that is no longer shown] {text}"
 
 
@@ -45,14 +51,15 @@ def valid_messages(messages: Sequence[BaseMessage]) -> Valid:
 
 
 class Repair:
-    """One pass over one list. Results are looked up by call id, each used once, wherever it stands."""
+    """One pass over one list. Results are looked up by call, each used once, wherever it stands."""
 
     def __init__(self, messages: Sequence[BaseMessage]) -> None:
-        self.messages = list(messages)
+        self.messages = [in_known_role(cleaned(message)) for message in messages]
+        self.results = results_of(self.messages)
+        self.used = set(self.results.values())
         self.system: list[str] = []
         self.changes: list[str] = []
         self.call_ids: set[str] = set()
-        self.used: set[int] = set()
 
     def run(self) -> Iterator[AnyMessage]:
         """Yield the valid list in order."""
@@ -63,10 +70,12 @@ class Repair:
                     self.changes.append("moved a system message to the front")
                 case AIMessage():
                     yield from self.answer(n, message)
-                case ToolMessage():
-                    yield from self.orphan(n, message)
+                case ToolMessage() if n not in self.used:
+                    yield from self.orphan(message)
                 case HumanMessage() if not is_blank(message):
-                    yield plain(message)
+                    yield HumanMessage(content=sendable_content(message), id=message.id)
+                case ToolMessage():
+                    pass  # stands behind its call
                 case _:
                     self.changes.append(f"dropped an empty or unsendable {message.type} message")
 
@@ -76,11 +85,10 @@ class Repair:
         if not calls and is_blank(message):
             self.changes.append("dropped an empty answer")
             return
-        results = [self.result(n, call) for call in calls]
-        sent = [self.renamed(call) for call in calls]
+        sent = [self.sendable(call) for call in calls]
         yield AIMessage(content=text_of(message), tool_calls=sent, id=message.id)
-        for call, result in zip(sent, results, strict=True):
-            yield result.model_copy(update={"tool_call_id": call["id"]})
+        for position, call in enumerate(sent):
+            yield self.result((n, position), call)
 
     def promoted(self, call: object) -> ToolCall:
         """Make a well-formed call of one whose arguments did not parse, so that its error has a partner (B028)."""
@@ -88,48 +96,100 @@ class Repair:
         assert isinstance(call, dict)
         return ToolCall(name=call.get("name") or "unknown", args={}, id=call.get("id"), type="tool_call")
 
-    def renamed(self, call: ToolCall) -> ToolCall:
+    def sendable(self, call: ToolCall) -> ToolCall:
         """Give a call an id that no earlier call of this list has; servers that count from one repeat theirs (B032)."""
-        wanted = call["id"] or "call"
+        wanted = clean(call["id"] or "") or "call"
         unique, n = wanted, 2
-        while unique in self.call_ids or not unique:
-            unique, n = f"{wanted}-{n}", n + 1
+        while unique in self.call_ids or len(unique) > MAX_ID_CHARS:
+            unique, n = f"{wanted[: MAX_ID_CHARS - 6]}-{n}", n + 1
         self.call_ids.add(unique)
-        return {**call, "id": unique, "name": sendable_name(call["name"])}
+        return ToolCall(name=sendable_name(call["name"]), args=json_of(call["args"]), id=unique, type="tool_call")
 
-    def result(self, n: int, call: ToolCall) -> ToolMessage:
-        """Find the stored result of a call: the next unused one with its id after the call, else say there is none."""
-        for at in range(n + 1, len(self.messages)):
-            later = self.messages[at]
-            if isinstance(later, ToolMessage) and later.tool_call_id == (call["id"] or "") and at not in self.used:
-                self.used.add(at)
-                return plain(later)
-        self.changes.append(f"reported the missing result of {call['name']}")
-        return ToolMessage(NO_RESULT, tool_call_id=call["id"] or "", name=call["name"], status="error")
+    def result(self, at: tuple[int, int], call: ToolCall) -> ToolMessage:
+        """Return the stored result of a call under the id that was sent, or say that there is none."""
+        if at not in self.results:
+            self.changes.append(f"reported the missing result of {call['name']}")
+            return ToolMessage(NO_RESULT, tool_call_id=call["id"], name=call["name"], status="error")
+        stored = self.messages[self.results[at]]
+        assert isinstance(stored, ToolMessage)
+        text = NO_OUTPUT if is_blank(stored) else text_of(stored)
+        return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=stored.status, id=stored.id)
 
-    def orphan(self, n: int, message: ToolMessage) -> Iterator[AnyMessage]:
+    def orphan(self, message: ToolMessage) -> Iterator[AnyMessage]:
         """Yield a result whose call is gone as a note, so that what it says is not lost."""
-        if n in self.used:
-            return
         self.changes.append("turned a result without its call into a note")
         if not is_blank(message):
             yield HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
 
 
-def plain(message: M) -> M:
-    """Return a message as any server takes it: text-only blocks as one string (B078), no result empty (B076)."""
-    content = message.content
-    if isinstance(content, list) and all(isinstance(b, str) or b.get("type") == "text" for b in content):
-        content = text_of(message)
-    if isinstance(message, ToolMessage) and is_blank(message):
-        content = NO_OUTPUT
-    name = sendable_name(message.name or "") if isinstance(message, ToolMessage) else None
-    return message.model_copy(update={"content": content, "name": name, "additional_kwargs": {}})
+def cleaned(message: BaseMessage) -> BaseMessage:
+    """Return a message whose text any encoder takes; in a state of ours it is that already."""
+    return message.model_copy(update={"content": clean_all(message.content)})
+
+
+def in_known_role(message: BaseMessage) -> BaseMessage:
+    """Return a message of an odd role, which many servers refuse, as the nearest of the four that all know."""
+    match message:
+        case SystemMessage() | AIMessage() | ToolMessage() | HumanMessage() | RemoveMessage():
+            return message
+        case ChatMessage(role="system" | "developer"):
+            return SystemMessage(text_of(message), id=message.id)
+        case ChatMessage(role="assistant" | "ai" | "model"):
+            return AIMessage(text_of(message), id=message.id)
+        case FunctionMessage() if not is_blank(message):
+            return HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
+    return HumanMessage(message.content, id=message.id)
+
+
+def sendable_content(message: HumanMessage) -> str | list[str | dict[str, object]]:
+    """Return what a user said: text as one string (B078), media that no server takes as `[kind]`."""
+    if isinstance(message.content, str) or not any(map(is_media, message.content)):
+        return text_of(message)
+    blocks: list[str | dict[str, object]] = []
+    for block in message.content:
+        if isinstance(block, dict) and is_media(block):
+            blocks.append(block)
+        elif (text := block_text(block)).strip():
+            blocks.append({"type": "text", "text": text})
+    return blocks
+
+
+def is_media(block: object) -> bool:
+    """Whether a block is a picture, sound or file in a form that the chat wire knows, with its data."""
+    match block:
+        case {"type": "image_url", "image_url": {"url": str(url)}} | {"type": "image", "url": str(url)}:
+            return bool(url)
+        case {"type": "image" | "audio" | "file", "base64": str(data), "mime_type": str()}:
+            return bool(data)
+        case {"type": "image", "source": {"type": "base64", "data": str(data), "media_type": str()}}:
+            return bool(data)
+        case {"type": "file", "file": dict(data)} | {"type": "input_audio", "input_audio": dict(data)}:
+            return bool(data)
+    return False
 
 
 def sendable_name(name: str) -> str:
     """Return a name as providers demand it, 1 to 64 of `a-zA-Z0-9_-`: models invent others (B027, B081)."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unknown"
+
+
+def json_of(args: dict[str, object]) -> dict[str, object]:
+    """Return arguments as JSON can carry them: NaN and infinity, which it cannot, as text."""
+    return {clean(str(key)): json_value(value) for key, value in args.items()}
+
+
+def json_value(value: object) -> object:
+    """Return one value as JSON can carry it."""
+    match value:
+        case dict():
+            return json_of(value)
+        case list() | tuple():
+            return [json_value(one) for one in value]
+        case None | bool() | int() | str():
+            return clean_all(value)
+        case float() if math.isfinite(value):
+            return value
+    return str(value)
 
 
 def as_json(value: object) -> str:
