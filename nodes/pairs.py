@@ -1,0 +1,28 @@
+"""Which stored result belongs to which call. It reads a list; it mends nothing."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from nodes.text import calls_of
+
+Call = tuple[int, int]
+"""A call as (index of its answer in the list, position among that answer's calls)."""
+
+
+def results_of(messages: Sequence[BaseMessage]) -> dict[Call, int]:
+    """Return, for each call that has a result, the index of that result.
+
+    A result belongs to the nearest answer before it with a call of its id that has none yet, and there to the first
+    such call: servers that count from one use an id again in every turn, and a run may have died in between.
+    """
+    results: dict[Call, int] = {}
+    waiting: dict[str, list[Call]] = {}
+    for n, message in enumerate(messages):
+        for position, (call_id, _) in enumerate(calls_of(message)):
+            waiting.setdefault(call_id, []).append((n, position))
+        if isinstance(message, ToolMessage) and (calls := waiting.get(message.tool_call_id)):
+            nearest = next(call for call in calls if call[0] == calls[-1][0])
+            calls.remove(nearest)
+            results[nearest] = n
+    return results
