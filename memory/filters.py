@@ -5,6 +5,7 @@ compare field by field, lists element by element, numbers as numbers. True is no
 """
 
 import operator
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,29 +17,45 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
+# Nothing here reaches SQL; such a key is an attack on some other store, or a mistake.
+_NO_KEY = re.compile("[\\x00-\\x1f'\"`\\\\\ud800-\udfff]")
 OPERATORS = ("$eq", "$ne", *_COMPARE)
 
 
 def check(condition: Mapping[str, Any]) -> None:
-    """Refuse unknown operators before anything is read. Raises BadValue."""
+    """Refuse, before anything is read, unknown operators and keys that no field has. Raises BadValue."""
     for key, wanted in condition.items():
-        if not isinstance(key, str):
-            raise BadValue(f"a filter's keys must be texts, got {key!r}")
+        if not isinstance(key, str) or not key or _NO_KEY.search(key):
+            raise BadValue(f"Invalid filter key: {key!r}; a key is a text without quotes and control characters")
         if isinstance(wanted, Mapping):
             _check_operators(key, wanted)
 
 
 def _check_operators(key: str, wanted: Mapping[str, Any]) -> None:
     for name, operand in wanted.items():
-        if isinstance(name, str) and name.startswith("$") and name not in OPERATORS:
-            raise BadValue(f"unknown operator {name!r} in the filter on {key!r}; known are {', '.join(OPERATORS)}")
-        if isinstance(operand, Mapping) and name not in OPERATORS:
-            _check_operators(f"{key}.{name}", operand)
+        if str(name).startswith("$"):
+            if name not in OPERATORS:
+                raise BadValue(
+                    f"Unsupported operator: {name!r} in the filter on {key!r}; known are {', '.join(OPERATORS)}"
+                )
+        else:
+            check({name: operand})
 
 
 def matches(value: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
-    """Whether a stored value fulfils every condition; a missing field counts as None."""
-    return all(_holds(value.get(key), wanted) for key, wanted in condition.items())
+    """Whether a stored value fulfils every condition; a missing field counts as None.
+
+    A key with full stops that is no field itself is a path, as it is in LangGraph's SqliteStore.
+    """
+    return all(_holds(_field(value, key), wanted) for key, wanted in condition.items())
+
+
+def _field(value: Mapping[str, Any], key: str) -> Any:
+    if key in value or "." not in key:
+        return value.get(key)
+    first, _, rest = key.partition(".")
+    inner = value.get(first)
+    return _field(inner, rest) if isinstance(inner, Mapping) else None
 
 
 def _holds(stored: Any, wanted: Any) -> bool:

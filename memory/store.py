@@ -239,6 +239,8 @@ class ChromaStore(BaseStore):
         return self._index.entries([(_name(op), op.value or {}, op.index) for op in puts])
 
     def _refresh(self, items: Iterable[Stored | Hit]) -> None:
+        if not (self.ttl_config or {}).get("refresh_on_read"):
+            return
         if mortal := [item for item in items if item.ttl is not None]:
             self._record.refresh([((item.namespace, item.key), float(item.ttl or 0)) for item in mortal])
 

@@ -68,8 +68,6 @@ def check_op(op: Op) -> None:
         return
     if not op.namespace:
         raise InvalidNamespaceError("a namespace needs at least one label, got an empty one")
-    if op.namespace[0] == "langgraph":
-        raise InvalidNamespaceError(f"a first label may not be 'langgraph', got {op.namespace}")
     _check_names(op.namespace, op.key)
 
 
