@@ -99,7 +99,6 @@ def open_agent(
     *,
     model: BaseChatModel | Models | None = None,
     tools: Sequence[Tool] = (),
-    context: Context | None = None,
 ) -> Iterator[Agent]:
     """Open store and checkpoints in the settings' home and yield the compiled graph; close them after.
 

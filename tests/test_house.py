@@ -1,5 +1,6 @@
 """The rules of the house that a person would forget: where packages come from, what an import may do."""
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -20,6 +21,23 @@ def test_the_packages_are_those_of_this_repository(package: str):
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_module_bears_the_name_of_a_package(package: str):
     assert not [path for path in ROOT.glob("*/*.py") if path.stem in PACKAGES and path.parent.name in PACKAGES]
+
+
+def test_memory_knows_of_langgraph_only_its_store():
+    imports = [
+        (path.name, name)
+        for path in (ROOT / "memory").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in getattr(node, "names", [])]
+        )
+    ]
+    strange = [
+        (file, name)
+        for file, name in imports
+        if name.startswith("langgraph") and not name.startswith("langgraph.store")
+    ]
+    assert strange == []
 
 
 def test_importing_everything_opens_nothing(tmp_path: Path):

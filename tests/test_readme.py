@@ -1,0 +1,74 @@
+"""The README is executed: its script runs, its commands parse, its links lead somewhere; the Chinese one is equal."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graph.cli import parser
+
+ROOT = Path(__file__).parent.parent
+READMES = ("README.md", "README.zh.md")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return [code for kind, code in BLOCK.findall(text(name)) if kind == language]
+
+
+def commands(name: str) -> list[list[str]]:
+    lines = [line for code in blocks(name, "bash") for line in code.splitlines()]
+    found = [line.split("#")[0].partition("palimpsest ")[2] for line in lines]
+    return [shlex.split(one) for one in found if one]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_first_block_is_two_lines_of_which_ci_runs_the_second(name: str):
+    chat, test = blocks(name, "bash")[0].splitlines()
+    assert chat.endswith("palimpsest chat") and test.endswith("pytest")
+    assert test in text(".ci/run").splitlines()
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_script_runs_as_it_stands(name: str, tmp_path: Path):
+    (script,) = blocks(name, "python")
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={"PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stdout.splitlines() if not line.startswith("[")]
+    assert len(script.strip().splitlines()) <= 12
+    assert ["peanuts" in line or "花生" in line for line in told] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_command_parses_and_every_one_is_shown(name: str):
+    shown = [parser().parse_args(words).command for words in commands(name) if not words[0].startswith("[")]
+    assert set(shown) == {"chat", "ask", "memory", "threads", "graph", "doctor"}
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_every_link_to_a_file_leads_somewhere(name: str):
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", text(name))
+    assert links and not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_the_chinese_readme_has_the_same_parts():
+    ours, theirs = (text(name) for name in READMES)
+    links = [set(re.findall(r"\]\((?!README)([^)]+)\)", one)) for one in (ours, theirs)]
+    assert links[0] == links[1]
+    assert [len(re.findall(r"^## ", one, re.MULTILINE)) for one in (ours, theirs)] == [ours.count("\n## ")] * 2
+    assert len(BLOCK.findall(ours)) == len(BLOCK.findall(theirs))
+    assert blocks(READMES[0], "bash")[0] == blocks(READMES[1], "bash")[0]
