@@ -5,9 +5,10 @@ text of its arguments parses; everything else becomes an invalid call, which get
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,12 @@ from langchain_core.messages.tool import ToolCallChunk
 
 CUT_OFF = "the answer was cut off by its length limit, so the arguments may be incomplete"
 NOT_JSON = "the arguments are not a JSON object: {reason}"
+TOO_DEEP = "the arguments are nested more than {limit} levels deep"
 NOT_CALLS = {"tool_calls", "function_call"}
+REASON_NAMES = ("finish_reason", "stop_reason", "done_reason")
+CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
+MAX_DEPTH = 64
+"""Of argument values; deeper ones break the recursion of whatever copies or stores them."""
 
 
 @dataclass
@@ -36,9 +42,9 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
         return AIMessage("")
     chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if len(chunks) < len(pieces):
-        return identified(next(piece for piece in pieces if not isinstance(piece, AIMessageChunk)))
-    whole = reduce(lambda left, right: left + right, chunks)
-    cut = whole.response_metadata.get("finish_reason") == "length"
+        return identified(whole_or_cut(next(piece for piece in pieces if not isinstance(piece, AIMessageChunk))))
+    whole = reduce(add, (chunk.model_copy(update={"usage_metadata": None}) for chunk in chunks))
+    cut = any(map(is_cut, chunks))
     calls, broken = judged(drafts_of(chunk for piece in chunks for chunk in piece.tool_call_chunks), cut=cut)
     return identified(
         AIMessage(
@@ -53,27 +59,60 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
     )
 
 
+def is_cut(answer: AIMessage) -> bool:
+    """Whether the server says that the answer ran into its length limit; each provider has its own word for it."""
+    return any(answer.response_metadata.get(name) in CUT_REASONS for name in REASON_NAMES)
+
+
+def whole_or_cut(answer: AIMessage) -> AIMessage:
+    """Return a message that came in one piece; its calls may not run if it was cut off."""
+    if not answer.tool_calls or not is_cut(answer):
+        return answer
+    broken = [
+        InvalidToolCall(
+            name=call["name"], args=json.dumps(call["args"]), id=call["id"], error=CUT_OFF, type="invalid_tool_call"
+        )
+        for call in answer.tool_calls
+    ]
+    return answer.model_copy(
+        update={"tool_calls": [], "invalid_tool_calls": [*broken, *answer.invalid_tool_calls]},
+    )
+
+
 def drafts_of(fragments: Iterable[ToolCallChunk]) -> list[Draft]:
-    """Join fragments into calls: a new id starts a new call; without one, the index or else the order decides."""
+    """Join fragments into calls. What belongs to no call for sure makes the one before it invalid, never complete."""
     drafts: list[Draft] = []
     for piece in fragments:
-        name, call_id, index = piece.get("name") or "", piece.get("id") or "", piece.get("index")
-        same = [draft for draft in drafts if draft.index == index]
-        known = next((draft for draft in reversed(same) if not call_id or call_id == draft.id), None)
-        if known is None or (name and known.name and not call_id and is_complete(known.args)):
-            drafts.append(Draft(index=index, id=call_id, name=name, args=piece.get("args") or ""))
+        name, args = piece.get("name") or "", piece.get("args") or ""
+        known = draft_of(piece, drafts)
+        if known is None:
+            drafts.append(Draft(index=piece.get("index"), id=piece.get("id") or "", name=name, args=args))
         else:
             known.name = known.name or name
-            known.args += piece.get("args") or ""
+            known.id = known.id or piece.get("id") or ""
+            known.args += args
     return drafts
+
+
+def draft_of(piece: ToolCallChunk, drafts: Sequence[Draft]) -> Draft | None:
+    """Return the call that a fragment goes on with, None if it starts one: a new name, id or index does."""
+    name, call_id, index = piece.get("name") or "", piece.get("id") or "", piece.get("index")
+    here = [draft for draft in reversed(drafts) if draft.index == index]
+    at_index = next((draft for draft in here if call_id and call_id == draft.id), next(iter(here), None))
+    if not name:
+        starts = at_index is None and index is not None and (call_id or not drafts)
+        return None if starts or not drafts else at_index or drafts[-1]
+    if at_index is None or not at_index.name:
+        return at_index
+    if call_id and at_index.id:
+        return at_index if call_id == at_index.id else None
+    repeats = name == at_index.name and not (piece.get("args") and is_complete(at_index.args))
+    return at_index if repeats else None
 
 
 def is_complete(text: str) -> bool:
     """Whether the text is a whole JSON object."""
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
+    return bool(text.strip()) and parsed(text)[0] is not None
 
 
 def judged(drafts: Sequence[Draft], *, cut: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
@@ -101,17 +140,37 @@ def parsed(text: str) -> tuple[dict[str, Any] | None, str]:
     """Read argument text; no text at all means no arguments. Returns None and the reason if it is no JSON object."""
     try:
         value = json.loads(text) if text.strip() else {}
+        if depth_of(value) > MAX_DEPTH:
+            return None, TOO_DEEP.format(limit=MAX_DEPTH)
+        json.dumps(value, allow_nan=False)  # Python reads NaN and 1e999; JSON cannot carry what comes of them
+    except RecursionError:
+        return None, TOO_DEEP.format(limit=MAX_DEPTH)
     except ValueError as error:
         return None, NOT_JSON.format(reason=error)
     return (value, "") if isinstance(value, dict) else (None, NOT_JSON.format(reason=f"it is a {type(value).__name__}"))
 
 
+def depth_of(value: object) -> int:
+    """Count how deep lists and objects are nested."""
+    depth, level = 0, [value]
+    while level := [
+        inner
+        for outer in level
+        if isinstance(outer, dict | list)
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        depth += 1
+    return depth
+
+
 def usage_of(chunks: Sequence[AIMessageChunk]) -> UsageMetadata | None:
     """Read usage without counting a repeated total twice: each field's largest value."""
-    reports = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
-    if not reports:
+    reports: list[Mapping[str, Any]] = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
+    given, taken = (
+        max((report.get(name) or 0 for report in reports), default=0) for name in ("input_tokens", "output_tokens")
+    )
+    if not given and not taken:
         return None
-    given, taken = (max(report[name] or 0 for report in reports) for name in ("input_tokens", "output_tokens"))
     return UsageMetadata(input_tokens=given, output_tokens=taken, total_tokens=given + taken)
 
 
