@@ -217,8 +217,11 @@ class Chroma:
         with self._lock:
             client, self._client, self._collection = self._client, None, None
             if client is not None:
+                session = getattr(getattr(client, "_server", None), "_session", None)
                 with suppress(Exception):  # a folder deleted under us cannot be closed better than this
                     client.close()  # type: ignore[attr-defined]
+                if session is not None:
+                    session.close()  # Chroma leaves its connections to the server open
 
 
 def _items(names: Sequence[str]) -> list[int]:

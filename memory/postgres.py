@@ -118,8 +118,8 @@ class Postgres:
     def size(self) -> int:
         """Measure our tables and LangGraph's."""
         sql = (
-            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
-            "WHERE c.relkind = 'r' AND (c.relname = 'store' OR c.relname LIKE 'mem\\_%')"
+            "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM "
+            "unnest(ARRAY['store', 'mem_meta', 'mem_spaces', 'mem_items', 'mem_postings', 'mem_vectors']) name"
         )
         with self._connection() as connection:
             row = connection.execute(sql).fetchone()

@@ -109,8 +109,9 @@ def prepare(db: Database) -> None:
 
 
 def _version(session: Session, db: Database) -> int:
-    catalogue = "sqlite_master WHERE name" if isinstance(db, Sqlite) else "pg_tables WHERE tablename"
-    if not session.run(f"SELECT 1 FROM {catalogue} = 'mem_meta'"):
+    sqlite = "SELECT 1 FROM sqlite_master WHERE name = 'mem_meta'"
+    postgres = "SELECT 1 WHERE to_regclass('mem_meta') IS NOT NULL"
+    if not session.run(sqlite if isinstance(db, Sqlite) else postgres):
         return 0
     return int(get_meta(session, "version") or 0)
 
