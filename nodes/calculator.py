@@ -6,17 +6,29 @@ It evaluates a syntax tree of numbers, operators and named functions; nothing el
 import ast
 import math
 import operator
+import re
 import unicodedata
 from collections.abc import Callable
 from decimal import Context as Precision
-from decimal import Decimal
+from decimal import Decimal, Inexact
 from fractions import Fraction
 
 MAX_CHARS = 500
 MAX_BITS = 4_096
 """Numerators and denominators beyond this size are refused before they are computed."""
 
-DIGITS = 28
+MAX_EXPONENT = 1_200
+"""Powers of ten beyond this would have more bits than `MAX_BITS`."""
+
+DIGITS, EXACT_DIGITS = 28, 36
+"""Digits of a value that decimals cannot write exactly, and at most of one that they can."""
+
+ROOTS = Precision(prec=40)
+"""More than `EXACT_DIGITS`, so that the square of a root is rounded to what it should be."""
+
+TOKEN = re.compile(
+    r"\s*(?:(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?|(?P<name>[^\W\d]\w*)|[-+*/%(),])"
+)
 OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -32,11 +44,11 @@ EXACT: dict[str, Callable[..., Fraction | int]] = {
     "round": round,
     "floor": math.floor,
     "ceil": math.ceil,
+    "sqrt": lambda value: root(value),  # defined below
 }
 ROUNDED: dict[str, Callable[..., float]] = {
     name: getattr(math, name)
     for name in (
-        "sqrt",
         "exp",
         "log",
         "log2",
@@ -51,7 +63,14 @@ ROUNDED: dict[str, Callable[..., float]] = {
         "radians",
     )
 }
-CONSTANTS = {"pi": Fraction(math.pi), "e": Fraction(math.e)}
+CONSTANTS = {
+    "pi": Fraction("3.141592653589793238462643383279502884197"),
+    "e": Fraction("2.718281828459045235360287471352662497757"),
+}
+NO_ROOT = "a root of a negative number is not a real number"
+TOO_LARGE = "the result would have more than a thousand digits"
+KNOWN = {*EXACT, *ROUNDED, *CONSTANTS}
+ONLY = f"{{got!r}} is not known here, only numbers, brackets, + - * / // % ** and {', '.join(sorted(KNOWN))}"
 SPELLINGS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "，": ",", "、": ","})
 
 
@@ -65,68 +84,103 @@ def calculate(expression: str) -> str:
     if not text or len(text) > MAX_CHARS:
         raise BadExpression(f"expected an expression of 1 to {MAX_CHARS} characters, got {len(text)}")
     try:
-        return written(value_of(ast.parse(text, mode="eval").body))
+        check_tokens(text)
+        return written(value_of(ast.parse(text, mode="eval").body, text))
     except BadExpression:
         raise
     except ZeroDivisionError:
         raise BadExpression("division by zero has no value") from None
-    except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise BadExpression(f"{text!r} is not arithmetic that can be computed: {error}") from None
 
 
-def value_of(node: ast.expr) -> Fraction:
-    """Compute one node of the tree."""
+def check_tokens(text: str) -> None:
+    """Raise BadExpression for anything but numbers, known names and operators; Python's parser sees nothing else."""
+    at = 0
+    while at < len(text):
+        token = TOKEN.match(text, at)
+        name = token and token["name"]
+        if not token or (name and name not in KNOWN):
+            raise BadExpression(ONLY.format(got=name or text[at:].strip()[:20]))
+        at = token.end()
+
+
+def value_of(node: ast.expr, text: str) -> Fraction:
+    """Compute one node of the tree of `text`."""
     match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return sized(Fraction(str(number)))
+        case ast.Constant():
+            return number(ast.get_source_segment(text, node) or "")
         case ast.Name(id=name) if name in CONSTANTS:
             return CONSTANTS[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -value_of(operand)
+            return -value_of(operand, text)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return value_of(operand)
+            return value_of(operand, text)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return power(value_of(left), value_of(right))
+            return power(value_of(left, text), value_of(right, text))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            return sized(OPERATORS[type(op)](value_of(left), value_of(right)))
+            return sized(OPERATORS[type(op)](value_of(left, text), value_of(right, text)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in EXACT or name in ROUNDED:
-            return applied(name, [value_of(arg) for arg in args])
-    raise BadExpression(f"only numbers, brackets, + - * / // % ** and {', '.join(sorted(EXACT | ROUNDED))} are known")
+            return applied(name, [value_of(arg, text) for arg in args])
+    raise BadExpression(ONLY.format(got=ast.get_source_segment(text, node)))
+
+
+def number(literal: str) -> Fraction:
+    """Read a literal digit by digit; a float would change it."""
+    value = Decimal(literal)
+    if abs(value.adjusted()) > MAX_EXPONENT:
+        raise BadExpression(TOO_LARGE)
+    return sized(Fraction(value))
 
 
 def applied(name: str, values: list[Fraction]) -> Fraction:
     """Apply a named function; transcendental ones are rounded to a double's 15 digits."""
     if name == "round" and len(values) == 2:
+        if values[1].denominator != 1 or abs(values[1]) > MAX_EXPONENT:
+            raise BadExpression(f"round takes a whole number of digits up to {MAX_EXPONENT}, got {written(values[1])}")
         return sized(Fraction(round(values[0], int(values[1]))))
     if name in EXACT:
         return sized(Fraction(EXACT[name](*values)))
     return Fraction(format(ROUNDED[name](*map(float, values)), ".15g"))
 
 
+def root(value: Fraction) -> Fraction:
+    """Take the square root to 40 digits."""
+    if value < 0:
+        raise BadExpression(NO_ROOT)
+    return Fraction(ROOTS.sqrt(ROOTS.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
 def power(base: Fraction, exponent: Fraction) -> Fraction:
     """Raise to a power: exactly for whole exponents within bounds, else as a double."""
+    if exponent == Fraction(1, 2):
+        return root(base)
     if exponent.denominator != 1:
-        root = float(base) ** float(exponent)
-        if isinstance(root, complex):
-            raise BadExpression("a root of a negative number is not a real number")
-        return Fraction(format(root, ".15g"))
+        value = float(base) ** float(exponent)
+        if isinstance(value, complex):
+            raise BadExpression(NO_ROOT)
+        return Fraction(format(value, ".15g"))
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if bits > 1 and bits * abs(exponent) > MAX_BITS:
-        raise BadExpression("the result would have more than a thousand digits")
+        raise BadExpression(TOO_LARGE)
     return sized(base ** int(exponent))
 
 
 def sized(value: Fraction) -> Fraction:
     """Return the value if it is not too large."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise BadExpression("the result would have more than a thousand digits")
+        raise BadExpression(TOO_LARGE)
     return value
 
 
 def written(value: Fraction) -> str:
-    """Write a value in plain decimal digits; whole numbers whole, others to 28 significant digits."""
+    """Write a value in plain decimal digits: whole and terminating ones exactly, others to 28 significant digits."""
     if value.denominator == 1:
         return str(value.numerator)
-    quotient = Precision(prec=DIGITS).divide(Decimal(value.numerator), Decimal(value.denominator))
+    top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+    try:
+        quotient = Precision(prec=EXACT_DIGITS, traps=[Inexact]).divide(top, bottom)
+    except Inexact:
+        quotient = Precision(prec=DIGITS).divide(top, bottom)
     text = format(quotient, "f")
-    return text.rstrip("0").rstrip(".") if len(text) <= 2 * DIGITS else str(quotient)
+    return text.rstrip("0").rstrip(".") if len(text) <= 2 * EXACT_DIGITS else str(quotient)
