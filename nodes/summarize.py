@@ -23,7 +23,7 @@ from nodes.valid import as_json
 
 HEADINGS = tuple(line for line in prompts.SUMMARIZE.split("\n") if line.startswith("## "))
 SHORTEST_PROSE = 40
-ERROR = re.compile(r"\W*(error|exception|traceback|http \d{3})\b", re.IGNORECASE)
+ERROR = re.compile(r"\W*(?:(?:error|exception|traceback|http \d{3})\b|错误|出错)", re.IGNORECASE)
 
 
 def summarize(state: State, runtime: Runtime[Context]) -> Plan:
@@ -68,8 +68,10 @@ def material(summary: str, leaving: Sequence[AnyMessage]) -> str:
 
 
 def is_summary(text: str) -> bool:
-    """Whether a text can be the summary: it has the headings, or is prose, neither a fragment nor an error message."""
-    return any(heading in text for heading in HEADINGS) or (len(text) >= SHORTEST_PROSE and not ERROR.match(text))
+    """Whether a text can be the summary: sections that hold something, or prose; no fragment, no error message."""
+    said = "\n".join(line for line in text.split("\n") if not line.startswith("#")).strip(" \n-*")
+    has_sections = any(heading in text for heading in HEADINGS)
+    return bool(said) and (has_sections or (len(said) >= SHORTEST_PROSE and not ERROR.match(said)))
 
 
 def next_after_remember(state: State, runtime: Runtime[Context]) -> Literal["page too long", "page fits"]:

@@ -22,9 +22,12 @@ def block_text(block: str | dict[str, object]) -> str:
     if isinstance(block, str):
         return block
     kind = str(block.get("type", "unknown"))
-    if isinstance(text := block.get("text"), str) and kind in {"text", "input_text", "output_text"}:
-        return text
-    return "" if kind in SHOWN_AS_NOTHING else f"[{kind.removeprefix('input_').removesuffix('_url')}]"
+    if kind in SHOWN_AS_NOTHING:
+        return ""
+    text = block.get(kind if kind == "refusal" else "text")
+    if isinstance(text, str) or kind == "text":
+        return text if isinstance(text, str) else ""
+    return f"[{kind.removeprefix('input_').removesuffix('_url')}]"
 
 
 def is_blank(message: BaseMessage) -> bool:
