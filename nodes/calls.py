@@ -16,6 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
+from pydantic import ValidationError
 
 from nodes.collect import collect
 
@@ -106,8 +107,14 @@ async def aanswer(request: Request, models: Models) -> Reply:
 
 
 def prepared(request: Request, models: Models) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:
-    """Return the model with its tools, and the tags of the call."""
+    """Return the model with its tools, and the tags of the call.
+
+    Under `stream_mode="messages"` LangChain's `invoke` streams too, and completes arguments that were cut off (B028):
+    a whole answer is asked of a copy that cannot.
+    """
     model: Any = models(request.model)
+    if not request.stream:
+        model = model.model_copy(update={"disable_streaming": True})
     runnable = model.bind_tools(list(request.tools)) if request.tools else model
     return runnable, RunnableConfig(tags=[TAG_NOSTREAM] if request.quiet else [])
 
@@ -121,8 +128,17 @@ def reason_of(error: Exception) -> str:
     if names & {"APITimeoutError", "TimeoutError", "TimeoutException"}:
         return "the endpoint did not answer in time; try again, or raise PALIMPSEST_TIMEOUT_S."
     if names & {"APIConnectionError", "ConnectionError", "ConnectError"}:
-        return "the endpoint cannot be reached; check OPENAI_BASE_URL and the network."
-    text = SECRET.sub("[secret]", " ".join(str(error).split()))[:300]
+        return "the endpoint cannot be reached, or the connection broke off; check OPENAI_BASE_URL and the network."
+    if isinstance(error, ValidationError):
+        return f"the endpoint's answer has not the form of one ({error.errors()[0]['msg']})."
+    text = SECRET.sub("[secret]", " ".join(without_key(str(error), error).split()))[:300].rstrip(". ")
     if "BadSetting" in names:
         return f"{text}."
     return f"{type(error).__name__}: {text or 'no message'}."
+
+
+def without_key(text: str, error: Exception) -> str:
+    """Mask the key that the failed request was sent with, whatever it looks like: servers quote it (B062)."""
+    headers = getattr(getattr(error, "request", None), "headers", {})
+    key = str(headers.get("authorization", "")).removeprefix("Bearer ")
+    return text.replace(key, "[secret]") if key else text

@@ -17,6 +17,7 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import ToolCallChunk
 
 CUT_OFF = "the answer was cut off by its length limit, so the arguments may be incomplete"
+BROKEN_OFF = "the answer broke off before its arguments came"
 NOT_JSON = "the arguments are not a JSON object: {reason}"
 TOO_DEEP = "the arguments are nested more than {limit} levels deep"
 NOT_CALLS = {"tool_calls", "function_call"}
@@ -45,7 +46,8 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
         return identified(whole_or_cut(next(piece for piece in pieces if not isinstance(piece, AIMessageChunk))))
     whole = reduce(add, (chunk.model_copy(update={"usage_metadata": None}) for chunk in chunks))
     cut = any(map(is_cut, chunks))
-    calls, broken = judged(drafts_of(chunk for piece in chunks for chunk in piece.tool_call_chunks), cut=cut)
+    drafts = drafts_of(chunk for piece in chunks for chunk in piece.tool_call_chunks)
+    calls, broken = judged(drafts, cut=cut, ended=any(map(is_ended, chunks)))
     return identified(
         AIMessage(
             content=whole.content,
@@ -62,6 +64,11 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
 def is_cut(answer: AIMessage) -> bool:
     """Whether the server says that the answer ran into its length limit; each provider has its own word for it."""
     return any(answer.response_metadata.get(name) in CUT_REASONS for name in REASON_NAMES)
+
+
+def is_ended(answer: AIMessage) -> bool:
+    """Whether the server says why the answer ended; a stream that breaks off cleanly does not."""
+    return any(answer.response_metadata.get(name) for name in REASON_NAMES)
 
 
 def whole_or_cut(answer: AIMessage) -> AIMessage:
@@ -115,12 +122,15 @@ def is_complete(text: str) -> bool:
     return bool(text.strip()) and parsed(text)[0] is not None
 
 
-def judged(drafts: Sequence[Draft], *, cut: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
-    """Part calls whose argument text is a whole JSON object from those that must not run."""
+def judged(drafts: Sequence[Draft], *, cut: bool, ended: bool) -> tuple[list[ToolCall], list[InvalidToolCall]]:
+    """Part calls whose argument text is a whole JSON object from those that must not run.
+
+    No text at all means no arguments, but only if the stream came to its end: else it may not have come yet.
+    """
     calls: list[ToolCall] = []
     broken: list[InvalidToolCall] = []
     for draft in drafts:
-        args, reason = parsed(draft.args)
+        args, reason = parsed(draft.args) if ended or draft.args.strip() else (None, BROKEN_OFF)
         if args is None or cut:
             broken.append(
                 InvalidToolCall(
