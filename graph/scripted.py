@@ -32,6 +32,7 @@ class ScriptedModel(BaseChatModel):
     _steps: list[Step] = PrivateAttr()
     _calls: list[tuple[list[BaseMessage], list[str]]] = PrivateAttr(default_factory=list)
     _lock: Lock = PrivateAttr(default_factory=Lock)
+    _missing: ScriptError | None = PrivateAttr(default=None)
 
     def __init__(self, steps: Sequence[Step]) -> None:
         super().__init__()
@@ -76,14 +77,17 @@ class ScriptedModel(BaseChatModel):
         with self._lock:
             self._calls.append((list(messages), list(tools)))
             if not self._steps:
-                raise ScriptError(
+                self._missing = ScriptError(
                     f"the script has no step for call {len(self._calls)}; the last message was {messages[-1].text!r}"
                 )
+                raise self._missing
             step = self._steps.pop(0)
         return message_of(step, messages, tools, call=len(self._calls))
 
     def finish(self) -> None:
-        """Raise ScriptError if a step was not used."""
+        """Raise ScriptError if a step was missing, which the graph turns into an answer, or was not used."""
+        if self._missing:
+            raise self._missing
         if self._steps:
             raise ScriptError(f"{len(self._steps)} steps of the script were not used; the next is {self._steps[0]!r}")
 
