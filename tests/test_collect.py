@@ -26,7 +26,7 @@ def fragment(name: str | None = "", args: str | None = "", id: str | None = "", 
 
 def streamed(*fragments: ToolCallChunk, **last: Any) -> AIMessage:
     chunks = [AIMessageChunk("", tool_call_chunks=[one]) for one in fragments]
-    return collect([*chunks, AIMessageChunk("", **last)])
+    return collect([*chunks, AIMessageChunk("", **{"response_metadata": {"finish_reason": "tool_calls"}, **last})])
 
 
 def told(answer: AIMessage) -> list[tuple[str, dict[str, Any]]]:
@@ -175,6 +175,12 @@ def test_arguments_nested_too_deep_to_store_are_invalid() -> None:
 @pytest.mark.parametrize("text", ["", "  ", "{}"])
 def test_no_argument_text_means_no_arguments(text: str) -> None:
     assert told(streamed(fragment("current_time", text, "c1", 0))) == [("current_time", {})]
+
+
+def test_a_stream_that_breaks_off_before_the_arguments_runs_nothing() -> None:
+    answer = streamed(fragment("book", "", "c1", 0), response_metadata={})
+    assert answer.tool_calls == [] and "broke off" in (answer.invalid_tool_calls[0]["error"] or "")
+    assert told(streamed(fragment("book", '{"x": 1}', "c1", 0), response_metadata={})) == [("book", {"x": 1})]
 
 
 def test_usage_that_is_repeated_is_counted_once() -> None:
