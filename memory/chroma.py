@@ -217,11 +217,17 @@ class Chroma:
         with self._lock:
             client, self._client, self._collection = self._client, None, None
             if client is not None:
-                session = getattr(getattr(client, "_server", None), "_session", None)
+                sessions = _http_sessions(client)
                 with suppress(Exception):  # a folder deleted under us cannot be closed better than this
                     client.close()  # type: ignore[attr-defined]
-                if session is not None:
-                    session.close()  # Chroma leaves its connections to the server open
+                for session in sessions:
+                    session.close()
+
+
+def _http_sessions(client: Any) -> list[Any]:
+    """Return the connections to a server, of which Chroma's own `close` leaves two open."""
+    servers = [getattr(part, "_server", None) for part in (client, getattr(client, "_admin_client", None))]
+    return [session for server in servers if (session := getattr(server, "_session", None)) is not None]
 
 
 def _items(names: Sequence[str]) -> list[int]:

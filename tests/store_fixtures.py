@@ -40,6 +40,19 @@ def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -
     raise RuntimeError(f"{process.args} did not start; it said: {process.returncode}")
 
 
+def wait_until_ready(url: str) -> None:
+    """Wait until Postgres, already listening, also answers."""
+    import psycopg
+
+    for _ in range(600):
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            time.sleep(0.05)
+        else:
+            return
+
+
 def find_postgres() -> Path | None:
     """Find the folder of initdb and postgres."""
     candidates = [Path(found).resolve().parent for name in ("initdb",) if (found := shutil.which(name))]
@@ -68,7 +81,9 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = subprocess.Popen([programs / "postgres", "-D", data, "-p", str(port), *options], **run)
     try:
         wait_for(port, server)
-        yield f"postgresql://test@127.0.0.1:{port}/postgres"
+        url = f"postgresql://test@127.0.0.1:{port}/postgres"
+        wait_until_ready(url)
+        yield url
     finally:
         server.send_signal(2)  # SIGINT: a fast shutdown
         server.wait()
