@@ -4,6 +4,7 @@ It opens nothing but `.env`.
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,8 @@ class Settings:
 
     def __repr__(self) -> str:
         key = "set" if self.api_key else "none"
-        return f"Settings(home={str(self.home)!r}, model={self.model!r}, base_url={self.base_url!r}, api_key={key})"
+        url = re.sub(r"//[^/]*@", "//***@", self.base_url)
+        return f"Settings(home={str(self.home)!r}, model={self.model!r}, base_url={url!r}, api_key={key})"
 
     @property
     def default_model(self) -> str:
@@ -50,13 +52,13 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
     """Read settings from the environment and, for what is not there, from `.env`. Raises BadSetting."""
     values = {**read_env_file(env_file), **(os.environ if environ is None else environ)}
     return Settings(
-        home=Path(values.get("PALIMPSEST_HOME") or DEFAULT_HOME),
+        home=Path(values.get("PALIMPSEST_HOME", "").strip() or DEFAULT_HOME).expanduser(),
         model=values.get("PALIMPSEST_MODEL", "").strip(),
         api_key=values.get("OPENAI_API_KEY", "").strip(),
-        base_url=values.get("OPENAI_BASE_URL", "").strip(),
+        base_url=checked_url(values.get("OPENAI_BASE_URL", "").strip()),
         embeddings=values.get("PALIMPSEST_EMBEDDINGS", "").strip(),
         timeout_s=number(values, "PALIMPSEST_TIMEOUT_S", 60.0, low=1, high=3600, unit="seconds"),
-        max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2, low=0, high=10, unit="retries")),
+        max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2.0, low=0, high=10, unit="retries", whole=True)),
         user=values.get("PALIMPSEST_USER", "").strip() or "me",
     )
 
@@ -67,19 +69,32 @@ def read_env_file(path: Path | None) -> dict[str, str]:
         return {}
     from dotenv import dotenv_values  # only those who have a .env pay for it at start
 
-    return {key: value for key, value in dotenv_values(path).items() if value is not None}
+    try:
+        return {key: value for key, value in dotenv_values(path).items() if value is not None}
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSetting(f"{str(path)!r} cannot be read as UTF-8 text ({error}); correct it or move it away") from error
 
 
-def number(values: Mapping[str, str], name: str, default: float, *, low: float, high: float, unit: str) -> float:
+def checked_url(url: str) -> str:
+    """Return the URL of an endpoint as it is; empty means OpenAI's own."""
+    if url and not re.match(r"https?://[^/\s]", url):
+        raise BadSetting(f"OPENAI_BASE_URL must start with http:// or https:// and name a host, got {url!r}")
+    return url
+
+
+def number(
+    values: Mapping[str, str], name: str, default: float, *, low: float, high: float, unit: str, whole: bool = False
+) -> float:
     """Read one number within its bounds."""
     raw = values.get(name, "").strip()
     try:
         value = float(raw) if raw else default
     except ValueError:
         value = float("nan")
-    if not low <= value <= high:
+    if not low <= value <= high or (whole and not value.is_integer()):
         raise BadSetting(
-            f"{name} must be in {low:g}..{high:g} {unit}, got {raw!r}; correct it in the environment or .env"
+            f"{name} must be {'a whole number ' if whole else ''}in {low:g}..{high:g} {unit}, got {raw!r}; "
+            "correct it in the environment or .env"
         )
     return value
 
@@ -91,9 +106,9 @@ def checked_home(home: Path) -> Path:
         probe = home / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise CannotStart(
-            f"the data folder {str(home)!r} cannot be written ({error.strerror or error}); "
+            f"the data folder {str(home)!r} cannot be written ({getattr(error, 'strerror', None) or error}); "
             "set PALIMPSEST_HOME to a folder that can"
         ) from error
     return home
