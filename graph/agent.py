@@ -8,8 +8,6 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import BaseTool
-from langchain_core.tools import tool as as_tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -22,17 +20,17 @@ from graph.settings import Settings, checked_home, load_settings
 from memory.store import ChromaStore, open_store
 from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
-from nodes.reason import next_after_reason, reason
+from nodes.contract import Tool, distinct, mount
+from nodes.reason import reason
 from nodes.recall import recall
 from nodes.remember import remember
 from nodes.state import Input, State
 from nodes.summarize import next_after_remember, summarize
 from nodes.toolbox import OWN_TOOLS
-from nodes.tools import Tools
+from nodes.tools import Tools, next_after_reason
 
 Agent = CompiledStateGraph[State, Context, Input, State]
 Builder = StateGraph[State, Context, Input, State]
-Tool = BaseTool | Callable[..., Any]
 
 CHECKPOINTS = "threads.sqlite"
 RECURSION_LIMIT = 250
@@ -51,12 +49,12 @@ def build_agent(
     made from the settings. `tools` are mounted beside the agent's own. Nothing is opened here.
     """
     models = models_from(model, settings)
-    mounted = [*OWN_TOOLS, *(one if isinstance(one, BaseTool) else as_tool(one) for one in tools)]
-    engine = Tools(mounted)
+    mounted = distinct([*OWN_TOOLS, *mount(tools)])
+    node_of_tools = Tools(mounted)
     builder: Builder = StateGraph(State, context_schema=Context, input_schema=Input)
     builder.add_node("recall", partial(recall, tools=[tool.name for tool in mounted]))
     builder.add_node("reason", node(partial(reason, tools=mounted), models))
-    builder.add_node("tools", RunnableLambda(engine.run, afunc=engine.arun))
+    builder.add_node("tools", RunnableLambda(node_of_tools.run, afunc=node_of_tools.arun))
     builder.add_node("remember", node(remember, models))
     builder.add_node("summarize", node(summarize, models))
     builder.add_edge(START, "recall")

@@ -21,11 +21,11 @@ from langchain_core.messages import (
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 
 from graph import rehearsal_rules as rules
 from memory.text import is_chinese
 from nodes import prompts
+from nodes.contract import tool_name
 from nodes.text import last_human, text_of
 
 LINES_PER_SECTION = 20
@@ -64,7 +64,7 @@ class RehearsalModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Remember which tools are mounted."""
-        return self.bind(tools=[tool.name if isinstance(tool, BaseTool) else str(tool) for tool in tools], **kwargs)
+        return self.bind(tools=[tool_name(tool) for tool in tools], **kwargs)
 
     def _generate(
         self,

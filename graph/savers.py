@@ -35,6 +35,20 @@ class Saver(SqliteSaver):
         check_thread(config["configurable"].get("thread_id"))
         return super().get_tuple(config)
 
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Return the checkpoints, newest first, all read at once.
+
+        LangGraph's own holds the saver's lock until its last item is taken: whoever reads a state on the way hangs.
+        """
+        return iter([*super().list(config, filter=filter, before=before, limit=limit)])
+
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints that these runs wrote, as the server does to roll back."""
         marks = ",".join("?" * len(run_ids))
@@ -47,7 +61,7 @@ class Saver(SqliteSaver):
             )
             cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
 
-    def threads(self) -> list[str]:
+    def threads(self) -> Sequence[str]:
         """Return the ids of all threads, the last written first."""
         with self.cursor(transaction=False) as cursor:
             rows = cursor.execute(
@@ -68,9 +82,7 @@ class Saver(SqliteSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`, in a worker thread."""
-        for found in await asyncio.to_thread(
-            lambda: list(self.list(config, filter=filter, before=before, limit=limit))
-        ):
+        for found in await asyncio.to_thread(self.list, config, filter=filter, before=before, limit=limit):
             yield found
 
     async def aput(

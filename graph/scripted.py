@@ -12,8 +12,9 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Tool
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
+
+from nodes.contract import tool_name
 
 Step = str | AIMessage | dict[str, Any] | list[dict[str, Any]] | Exception | Callable[..., Any]
 """A text; a message; a call `{"name", "args"}` or several; an error to raise; or a function of (messages, tools)."""
@@ -49,7 +50,7 @@ class ScriptedModel(BaseChatModel):
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         """Record the tools with each call, as the real one would send them."""
-        return self.bind(tools=[tool.name if isinstance(tool, BaseTool) else tool for tool in tools], **kwargs)
+        return self.bind(tools=[tool_name(tool) for tool in tools], **kwargs)
 
     def _generate(
         self,

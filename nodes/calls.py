@@ -5,7 +5,6 @@ So that sync and async share everything but the one awaited call, a plan is a ge
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +12,16 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
+from memory.secrets import MASK, mask
 from nodes.collect import collect
 
 Models = Callable[[str], BaseChatModel]
 """From the name in the context (empty for the default) to a model; built at the first call, then kept."""
 
-SECRET = re.compile(r"\b(sk|pk|key|tok|ghp|xox[a-z])[-_][A-Za-z0-9_*.-]{6,}|Bearer\s+\S+", re.IGNORECASE)
 REASONS = {
     401: "the endpoint refused the key (401); check OPENAI_API_KEY.",
     403: "the endpoint forbids this (403); check the key's rights.",
@@ -38,7 +36,7 @@ class Request:
 
     model: str
     messages: Sequence[BaseMessage]
-    tools: Sequence[BaseTool] = ()
+    tools: Sequence[dict[str, Any]] = ()
     stream: bool = True
     quiet: bool = False
 
@@ -131,7 +129,7 @@ def reason_of(error: Exception) -> str:
         return "the endpoint cannot be reached, or the connection broke off; check OPENAI_BASE_URL and the network."
     if isinstance(error, ValidationError):
         return f"the endpoint's answer has not the form of one ({error.errors()[0]['msg']})."
-    text = SECRET.sub("[secret]", " ".join(without_key(str(error), error).split()))[:300].rstrip(". ")
+    text = mask(" ".join(without_key(str(error), error).split()))[:300].rstrip(". ")
     if "BadSetting" in names:
         return f"{text}."
     return f"{type(error).__name__}: {text or 'no message'}."
@@ -141,4 +139,4 @@ def without_key(text: str, error: Exception) -> str:
     """Mask the key that the failed request was sent with, whatever it looks like: servers quote it (B062)."""
     headers = getattr(getattr(error, "request", None), "headers", {})
     key = str(headers.get("authorization", "")).removeprefix("Bearer ")
-    return text.replace(key, "[secret]") if key else text
+    return text.replace(key, MASK) if key else text

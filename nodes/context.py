@@ -6,6 +6,7 @@ It holds no live object: the store, the models and the tools are given to the gr
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
+from langgraph.config import get_config
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
@@ -100,6 +101,11 @@ def context_of(runtime: Any) -> Context:
     """Return the run's context; plain `invoke` without `context=` has none and means the defaults."""
     context = runtime.context
     return context if isinstance(context, Context) else Context()
+
+
+def thread_of() -> str:
+    """Return the run's thread; a run without a saver has none and shares one name."""
+    return str(get_config().get("configurable", {}).get("thread_id") or "no thread")
 
 
 def user_of(runtime: Any) -> str:

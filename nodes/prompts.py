@@ -24,6 +24,8 @@ SUMMARY = "## Summary of the earlier part of this conversation"
 
 LAST_STEP = "You have no more tool calls in this turn. Answer now from what you have, and say what is missing."
 EMPTY_ANSWER = "Your last answer was empty. Answer the user's question in words."
+SPOKEN_CALL = "Your last answer was a tool call written as text, which runs nothing. Call a tool that you have properly, or answer in words."
+BROKEN_CALLS = "I could not do this: the model called a tool twice with arguments that cannot be read. Your message is kept; please try again."
 GAVE_NO_ANSWER = "The model gave no answer, twice. Your message is kept; please try again or rephrase it."
 NO_QUESTION = "There was no question in your message: it is empty. Please write one."
 MODEL_FAILED = "The model could not answer: {reason} Your message is kept; the conversation can go on."

@@ -1,48 +1,77 @@
 """reason: one valid prompt, one answer of the model. The only question after it: are there calls left?"""
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.tools import BaseTool
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from nodes import prompts
-from nodes.calls import Failure, Plan, Request, Update
+from nodes.calls import Failure, Plan, Reply, Request, Update
 from nodes.context import Context, context_of
+from nodes.contract import Mounted
+from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
 from nodes.trace import Watch
 from nodes.valid import valid_messages
 
 
-def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[BaseTool]) -> Plan:
+def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
     """Ask the model; append its answer to `messages`; write `stop_reason` when the turn is over.
 
-    An empty answer gets a second chance; then, as after a failure, an explicit answer says what happened.
+    What is no answer gets a second chance; then, as after a failure, an explicit answer says what happened.
     """
     watch, context = Watch("reason"), context_of(runtime)
     number = steps_taken(state["messages"]) + 1
     if not asks_something(state["messages"]):
         return ended(AIMessage(prompts.NO_QUESTION), "empty_question", watch, number)
     final = number >= context.max_steps
-    mounted = [] if final else [tool for tool in tools if context.mounts(tool.name)]
+    mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     messages, changes = prompt_of(state, context, final=final)
-    request = Request(model=context.model, messages=messages, tools=mounted, stream=context.stream)
-    answer = yield request
-    if isinstance(answer, AIMessage) and is_empty(answer):
-        again = [*messages, HumanMessage(prompts.EMPTY_ANSWER)]
-        answer = yield Request(model=context.model, messages=again, tools=mounted, stream=context.stream)
+    schemas = [one.schema for one in mounted]
+    request = Request(model=context.model, messages=messages, tools=schemas, stream=context.stream)
+    names = [one.name for one in mounted]
+    answer = read((yield request), names)
+    if isinstance(answer, AIMessage) and (objection := no_answer(answer)):
+        answer = read((yield replace(request, messages=[*messages, HumanMessage(objection)])), names)
     if isinstance(answer, Failure):
         return ended(AIMessage(prompts.MODEL_FAILED.format(reason=answer.reason)), "model_error", watch, number)
-    if is_empty(answer):
+    if no_answer(answer):
         return ended(AIMessage(prompts.GAVE_NO_ANSWER), "empty_answer", watch, number)
+    if is_broken(answer) and is_broken(newest_answer(state)):
+        return ended(AIMessage(prompts.BROKEN_CALLS), "broken_calls", watch, number)
     if final and calls_of(answer):
         return ended(without_calls(answer), "max_steps", watch, number)
     stop = "" if calls_of(answer) else "max_steps" if final and number > 1 else "answered"
     calls = [name for _, name in calls_of(answer)]
     steps = watch.step(number=number, sent=len(messages), changes=changes, calls=calls, stop_reason=stop)
     return {"messages": [answer], "stop_reason": stop, "steps": steps}
+
+
+def read(reply: Reply, mounted: Sequence[str]) -> Reply:
+    """Read calls that the model wrote as text as what they are."""
+    return with_spoken_calls(reply, mounted) if isinstance(reply, AIMessage) else reply
+
+
+def no_answer(answer: AIMessage) -> str:
+    """Say to the model why what it gave is no answer; empty if it is one."""
+    if calls_of(answer):
+        return ""
+    if is_blank(answer):
+        return prompts.EMPTY_ANSWER
+    return prompts.SPOKEN_CALL if looks_like_call(answer) else ""
+
+
+def is_broken(message: BaseMessage | None) -> bool:
+    """Whether an answer consists of calls that cannot run, and nothing else."""
+    return isinstance(message, AIMessage) and bool(message.invalid_tool_calls) and not message.tool_calls
+
+
+def newest_answer(state: State) -> BaseMessage | None:
+    """Return the model's last answer of this turn."""
+    turn = state["messages"][last_human(state["messages"]) + 1 :]
+    return next((message for message in reversed(turn) if isinstance(message, AIMessage)), None)
 
 
 def prompt_of(state: State, context: Context, *, final: bool) -> tuple[list[AnyMessage], list[str]]:
@@ -65,11 +94,6 @@ def without_calls(answer: AIMessage) -> AIMessage:
     return answer.model_copy(update={"content": text, "tool_calls": [], "invalid_tool_calls": []})
 
 
-def is_empty(answer: AIMessage) -> bool:
-    """Whether the model neither said nor called anything."""
-    return is_blank(answer) and not calls_of(answer)
-
-
 def asks_something(messages: Sequence[AnyMessage]) -> bool:
     """Whether the turn has a question: the newest message of the user shows something."""
     newest = last_human(messages)
@@ -79,8 +103,3 @@ def asks_something(messages: Sequence[AnyMessage]) -> bool:
 def steps_taken(messages: Sequence[AnyMessage]) -> int:
     """Count the model's answers in the current turn."""
     return sum(isinstance(message, AIMessage) for message in messages[last_human(messages) + 1 :])
-
-
-def next_after_reason(state: State) -> Literal["calls", "no calls left"]:
-    """Go to the tools if the newest answer calls any, with valid arguments or not. `stop_reason` is never asked."""
-    return "calls" if calls_of(state["messages"][-1]) else "no calls left"

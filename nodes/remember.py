@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, message_to_dict
-from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from memory.catalogue import Catalogue
@@ -18,7 +17,7 @@ from memory.memories import Memories, Source, now
 from memory.transcript import Entry, Transcript
 from nodes import prompts
 from nodes.calls import Failure, Plan, Request
-from nodes.context import Context, context_of, user_of
+from nodes.context import Context, context_of, thread_of, user_of
 from nodes.extract import Extraction, lines_of, read_extraction
 from nodes.state import State
 from nodes.text import question_of, text_of
@@ -31,7 +30,7 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
     if runtime.store is None:
         return {"steps": watch.step(filed=0, why="no store")}
     filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
-    Catalogue(runtime.store, user=user_of(runtime)).note(thread_id(), question_of(state["messages"]))
+    Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
     due = due_messages(state, context_of(runtime))
     if not due:
         return {"steps": watch.step(filed=len(filed))}
@@ -67,7 +66,7 @@ def keep(extraction: Extraction, runtime: Runtime[Context]) -> dict[str, Any]:
         Facts(runtime.store, user=user_of(runtime)),
     )
     new = [
-        memories.save(one.text, sources=[Source(thread=thread_id(), message=one.source)])[1]
+        memories.save(one.text, sources=[Source(thread=thread_of(), message=one.source)])[1]
         for one in extraction.memories
     ]
     for fact in extraction.facts:
@@ -78,12 +77,7 @@ def keep(extraction: Extraction, runtime: Runtime[Context]) -> dict[str, Any]:
 def transcript_of(runtime: Runtime[Context]) -> Transcript:
     """Return the transcript of this run's thread."""
     assert runtime.store is not None
-    return Transcript(runtime.store, user=user_of(runtime), thread=thread_id())
-
-
-def thread_id() -> str:
-    """Return the run's thread; a run without a saver has none and shares one transcript of its own."""
-    return str(get_config().get("configurable", {}).get("thread_id") or "no thread")
+    return Transcript(runtime.store, user=user_of(runtime), thread=thread_of())
 
 
 def entry_of(message: BaseMessage, at: datetime) -> Entry:

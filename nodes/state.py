@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from memory.text import clean_all
 
-StopReason = Literal["answered", "max_steps", "empty_answer", "empty_question", "model_error"]
+StopReason = Literal["answered", "max_steps", "empty_answer", "broken_calls", "empty_question", "model_error"]
 
 
 class RecalledMemory(TypedDict):

@@ -4,14 +4,16 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from langchain_core.tools import BaseTool, tool
-from langgraph.config import get_config
+from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
+from langgraph.store.base import BaseStore
 from pydantic import Field
 
 from memory.memories import Memories, Source
+from memory.outputs import Outputs
 from nodes.calculator import BadExpression, calculate
-from nodes.context import Context, user_of
+from nodes.context import Context, context_of, thread_of, user_of
+from nodes.contract import Mounted, marked, mount
 from nodes.engine import ToolProblem
 from nodes.text import last_human
 from nodes.valid import as_json
@@ -82,19 +84,47 @@ def current_time(
     return as_json({"time": time.isoformat(timespec="seconds"), "weekday": time.strftime("%A"), "timezone": str(zone)})
 
 
-OWN_TOOLS: tuple[BaseTool, ...] = (recall, memory_save, calculator, current_time)
+@tool
+def tool_result(
+    id: Annotated[
+        str, Field(min_length=1, max_length=200, description="The id that the note in the shortened result names.")
+    ],
+    runtime: Runtime,
+    offset: Annotated[int, Field(ge=0, description="The character to read on from.")] = 0,
+) -> str:
+    """Read on in a tool result that was too long to be shown whole."""
+    limit = context_of(runtime).max_result_chars * 3 // 4
+    outputs = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of())
+    piece = outputs.read(id, offset=offset, limit=limit)
+    if piece is None:
+        raise ToolProblem(
+            f"no result is kept under the id {id!r}; use the id that the note in a shortened result names"
+        )
+    if not piece.text:
+        raise ToolProblem(f"the result has {piece.total} characters; there is nothing at offset {offset}")
+    more = "the end" if piece.next_offset is None else f"more at offset {piece.next_offset}"
+    return f"{piece.text}\n[characters {offset} to {offset + len(piece.text)} of {piece.total}; {more}]"
+
+
+OWN_TOOLS: tuple[Mounted, ...] = tuple(
+    mount([recall, memory_save, calculator, marked(repeatable=True)(current_time), tool_result], own=True)
+)
+
+
+def store_of(runtime: Runtime) -> BaseStore:
+    """Return the run's store."""
+    if runtime.store is None:
+        raise ToolProblem("this agent was built without a store, so it keeps nothing")
+    return runtime.store
 
 
 def memories_of(runtime: Runtime) -> Memories:
     """Return the memories of the run's user."""
-    if runtime.store is None:
-        raise ToolProblem("this agent was built without a store, so it has no long-term memory")
-    return Memories(runtime.store, user=user_of(runtime))
+    return Memories(store_of(runtime), user=user_of(runtime))
 
 
 def source_of(runtime: Runtime) -> Source:
     """Name the user message that a memory comes from."""
     messages = runtime.state["messages"]
     newest = last_human(messages)
-    thread = str(get_config().get("configurable", {}).get("thread_id") or "no thread")
-    return Source(thread=thread, message=str(messages[newest].id) if newest >= 0 else "none")
+    return Source(thread=thread_of(), message=str(messages[newest].id) if newest >= 0 else "none")

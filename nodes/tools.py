@@ -1,52 +1,65 @@
-"""tools: every call of the newest answer gets exactly one result, in the order of the calls."""
+"""tools: one task for each call of the newest answer, each with exactly one result.
+
+A call is sent to a task of its own, so that calls run in parallel, a paused or failed one leaves its siblings' results
+stored, and the results stand in the order of the calls.
+"""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool
-from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, Send
 
 from nodes.calls import Update
-from nodes.engine import arun_call, broken_result, callable_both_ways, run_call
+from nodes.contract import Mounted
+from nodes.engine import Engine, broken
 from nodes.state import State
 from nodes.trace import Watch
 
 
 class Tools:
-    """The node. LangGraph's ToolNode injects runtime and store into the tools; the engine stands around each call."""
+    """The node. What it is sent is one call, valid or not."""
 
-    def __init__(self, tools: Sequence[BaseTool]) -> None:
-        self.node = ToolNode(
-            [callable_both_ways(tool) for tool in tools],
-            handle_tool_errors=False,
-            wrap_tool_call=run_call,
-            awrap_tool_call=arun_call,
-        )
+    def __init__(self, mounted: Sequence[Mounted], **pauses: Any) -> None:
+        self.engine = Engine(mounted, **pauses)
 
-    def run(self, state: State, config: RunnableConfig) -> Update:
-        """Run the calls; append their results to `messages`."""
+    def run(self, call: Any, config: RunnableConfig) -> Any:
+        """Run one call; append its result to `messages`."""
         watch = Watch("tools")
-        return concluded(state, self.node.invoke(state, config) if valid_calls(state) else [], watch)
+        return concluded(self.engine.node.invoke([call], config) if can_run(call) else broken(call), watch)
 
-    async def arun(self, state: State, config: RunnableConfig) -> Update:
+    async def arun(self, call: Any, config: RunnableConfig) -> Any:
         """As `run`, awaited."""
         watch = Watch("tools")
-        return concluded(state, await self.node.ainvoke(state, config) if valid_calls(state) else [], watch)
+        return concluded(await self.engine.node.ainvoke([call], config) if can_run(call) else broken(call), watch)
 
 
-def valid_calls(state: State) -> bool:
-    """Whether the newest answer has calls that can run at all."""
+def can_run(call: Any) -> bool:
+    """Whether this call has arguments at all."""
+    return bool(call["type"] == "tool_call")
+
+
+def concluded(output: Any, watch: Watch) -> Update | list[Any]:
+    """Write the result and the step; a tool's own command to the graph goes along."""
+    parts = output if isinstance(output, list) else [output]
+    results = [
+        m
+        for part in parts
+        for m in (part["messages"] if isinstance(part, dict) else [part])
+        if isinstance(m, ToolMessage)
+    ]
+    told = [
+        {"tool": result.name, **result.additional_kwargs.get("record", {}), "chars": len(str(result.content))}
+        for result in results
+    ]
+    update = {"messages": results, "steps": watch.step(calls=told)}
+    commands = [part for part in parts if isinstance(part, Command)]
+    return [update, *commands] if commands else update
+
+
+def next_after_reason(state: State) -> list[Send] | Literal["no calls left"]:
+    """Send each call, valid or not, to the tools; go on if there is none. `stop_reason` is never asked."""
     answer = state["messages"][-1]
-    return isinstance(answer, AIMessage) and bool(answer.tool_calls)
-
-
-def concluded(state: State, output: Any, watch: Watch) -> Update:
-    """Add a result for each call that could not run, and the step."""
-    answer = state["messages"][-1]
-    assert isinstance(answer, AIMessage)
-    done: list[ToolMessage] = output["messages"] if isinstance(output, dict) else []
-    results = [*done, *map(broken_result, answer.invalid_tool_calls)]
-    told = [{"tool": result.name, "status": result.status, "chars": len(str(result.content))} for result in results]
-    return {"messages": results, "steps": watch.step(calls=told)}
+    calls = [*answer.tool_calls, *answer.invalid_tool_calls] if isinstance(answer, AIMessage) else []
+    return [Send("tools", call) for call in calls] or "no calls left"

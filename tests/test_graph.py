@@ -105,7 +105,11 @@ def test_a_tool_that_raises_leaves_its_siblings_whole(scripted):
     """B026."""
 
     def boom(x: int) -> str:
-        """Fail."""
+        """Fail.
+
+        Args:
+            x: any number
+        """
         raise ConnectionError("secret-host refused sk-12345678")
 
     agent, model = scripted([ADD, {"name": "boom", "args": {"x": 1}}, {**ADD, "id": "c3"}], "Half of it.", tools=[boom])
@@ -119,7 +123,11 @@ def test_an_async_tool_serves_the_sync_graph(scripted):
     """B036."""
 
     async def lookup(key: str) -> str:
-        """Look up."""
+        """Look up.
+
+        Args:
+            key: what to look up
+        """
         await asyncio.sleep(0)
         return f"value of {key}"
 
@@ -180,7 +188,11 @@ def test_what_no_encoder_could_carry_is_cleaned_at_the_border(scripted, settings
     """B040, B060: in the question, in a tool's arguments and result, in the answer."""
 
     def echo(text: str) -> str:
-        """Say it back."""
+        """Say it back.
+
+        Args:
+            text: what to say
+        """
         return f"{dirty} {text}"
 
     agent, model = scripted({"name": "echo", "args": {"text": dirty}}, f"You said {dirty}", tools=[echo])
