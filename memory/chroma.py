@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from memory.record import Scope
 from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
-from memory.sql import Database, Row
+from memory.sql import Database, Row, Session
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 STROKE = 1000
 OVERSAMPLED_MAX = 2000
 """Beyond so many results a filtered query is the cheaper one."""
+
+_DUE = f"(i.state = {DERIVED} OR (i.state = {GONE} AND i.parts = 0 AND i.length = 0))"
 
 log = logging.getLogger(__name__)
 _spelling = count()
@@ -99,46 +101,56 @@ class Chroma:
     def flush(self) -> int:
         """Bring Chroma up to date with the record; return how many items that took."""
         done = 0
-        while rows := self._due():
-            done += self._stroke(rows)
+        while self._is_due():
+            done += self._stroke()
         return done
 
-    def _due(self) -> list[Row]:
+    def _is_due(self) -> bool:
+        with self._db.reading() as session:
+            return bool(session.run(f"SELECT 1 FROM mem_items i WHERE {_DUE} LIMIT 1"))
+
+    def _stroke(self) -> int:
+        with self._lock, self._db.indexing():
+            collection = self._opened()
+            rows = self._begin()
+            try:
+                self._write(collection, rows)
+            except BaseException:
+                self.close()
+                raise
+            self._end(rows)
+            return len(rows)
+
+    def _begin(self) -> list[Row]:
+        """Take what is due, noting that Chroma may hold it from now on: killed, we know what to delete there."""
         sql = (
             "SELECT i.id, i.space, i.revision, i.state, i.parts, i.in_chroma, v.vectors FROM mem_items i "
             f"LEFT JOIN mem_vectors v ON v.id = i.space * {SPACE} + i.id "
-            f"WHERE i.state = {DERIVED} OR (i.state = {GONE} AND i.parts = 0 AND i.length = 0) "
-            "ORDER BY i.state, i.id LIMIT ?"
+            f"WHERE {_DUE} ORDER BY i.state, i.id LIMIT ?"
         )
-        with self._db.reading() as session:
-            return session.run(sql, (STROKE,))
-
-    def _stroke(self, rows: Sequence[Row]) -> int:
-        if any(row[4] or row[5] for row in rows):
-            with self._lock, self._db.indexing():
-                # Counted before and after: who opens the folder in between opens it once more.
-                collection = self._opened()
-                self._advance()
-                try:
-                    self._write(collection, rows)
-                except BaseException:
-                    self.close()
-                    raise
-                self._advance()
         with self._db.writing() as session:
+            rows = session.run(sql, (STROKE,))
+            self._advance(session)
             session.run_many(
-                "UPDATE mem_items SET in_chroma = ? WHERE id = ?",
-                [(row[4], row[0]) for row in rows if row[4] or row[5]],
+                "UPDATE mem_items SET in_chroma = ? WHERE id = ?", [(max(row[4], row[5]), row[0]) for row in rows]
             )
+        return rows
+
+    def _end(self, rows: Sequence[Row]) -> None:
+        """Note what Chroma holds now, and what has not changed meanwhile as done."""
+        with self._db.writing() as session:
+            self._advance(session)
+            session.run_many("UPDATE mem_items SET in_chroma = ? WHERE id = ?", [(row[4], row[0]) for row in rows])
+            same = [(row[0], row[2]) for row in rows]
             session.run_many(
-                f"UPDATE mem_items SET state = {IN_CHROMA} WHERE id = ? AND revision = ? AND state = {DERIVED}",
-                [(row[0], row[2]) for row in rows],
+                f"UPDATE mem_items SET state = {IN_CHROMA} WHERE id = ? AND revision = ? AND state = {DERIVED}", same
             )
-            session.run_many(
-                f"DELETE FROM mem_items WHERE id = ? AND revision = ? AND state = {GONE}",
-                [(row[0], row[2]) for row in rows if row[3] == GONE],
-            )
-        return len(rows)
+            session.run_many(f"DELETE FROM mem_items WHERE id = ? AND revision = ? AND state = {GONE}", same)
+
+    def _advance(self, session: Session) -> None:
+        """Count a change of the folder: before and after it, so that who opens it in between opens it again."""
+        self._generation = int(get_meta(session, "chroma") or 0) + 1
+        set_meta(session, "chroma", str(self._generation))
 
     def _write(self, collection: "Collection", rows: Sequence[Row]) -> None:
         ids, vectors, spaces, surplus = [], [], [], []
@@ -206,11 +218,6 @@ class Chroma:
     def _read_generation(self) -> int:
         with self._db.reading() as session:
             return int(get_meta(session, "chroma") or 0)
-
-    def _advance(self) -> None:
-        with self._db.writing() as session:
-            self._generation = int(get_meta(session, "chroma") or 0) + 1
-            set_meta(session, "chroma", str(self._generation))
 
     def close(self) -> None:
         """Let go of the folder or server."""
