@@ -23,10 +23,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a console that cannot show a character shows a substitute (B155)
             stream.reconfigure(errors="replace")
     arguments = parser().parse_args(argv)
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        return told("interrupted", code=130)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the parsed command; turn its failures into one line and an exit code."""
     from graph import commands  # LangGraph and Chroma take seconds; --help must not
 
     try:
-        return int(commands.run(arguments))
+        code = int(commands.run(arguments))
+        sys.stdout.flush()  # here, where a reader that left can be answered
+        return code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left, as `head` does
         return 1
@@ -34,8 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return told(commands.one_line(error), code=2)
     except commands.FAILURES as error:
         return told(commands.one_line(error), code=1)
-    except KeyboardInterrupt:
-        return told("interrupted", code=130)
 
 
 def told(message: str, *, code: int) -> int:
@@ -70,18 +78,26 @@ def parser() -> argparse.ArgumentParser:
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
     memory = add("memory", "Look into a user's long-term memory.")
-    memory.add_argument("action", choices=["list", "search"])
+    memory.add_argument("action", choices=["list", "search", "reindex"], help="reindex after a change of embedder")
     memory.add_argument("query", nargs="?", default="", help="what to search for")
-    memory.add_argument("--limit", type=int, default=10, help="how many at most (default: 10)")
+    memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
     threads = add("threads", "List, show or delete a user's conversations.")
-    threads.add_argument("action", choices=["list", "show", "delete"])
-    threads.add_argument("id", nargs="?", default="", help="the conversation")
+    threads.add_argument("action", choices=["list", "show", "delete"], help="delete keeps the memories")
+    threads.add_argument("id", nargs="?", default="", help="the conversation to show or delete (or --thread)")
     threads.add_argument("--json", action="store_true", help="print a list of objects")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
     add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
     return top
+
+
+def at_least_one(text: str) -> int:
+    """Read a number of things to show."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return number
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """What the commands do. They print answers to stdout and everything else to stderr."""
 
 import argparse
+import asyncio
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import Any, get_type_hints
+from dataclasses import asdict, fields, replace
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
@@ -17,12 +19,13 @@ from pydantic import ValidationError
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_agent, open_memory
 from graph.doctor import examine
+from graph.models import ModelShelf
 from graph.savers import BadThread, check_thread, open_saver
 from graph.settings import BadSetting, CannotStart, Settings, checked_home, load_settings
 from memory.catalogue import Catalogue
 from memory.errors import StoreError
 from memory.memories import Memories, Memory
-from memory.owner import BadUser
+from memory.owner import BadUser, owned
 from memory.text import clean
 from memory.transcript import Transcript
 from nodes.context import Context, NotYourThread, UnknownTool, check_tools
@@ -30,14 +33,16 @@ from nodes.text import text_of
 from nodes.toolbox import OWN_TOOLS
 
 USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
-FAILURES = (CannotStart, StoreError, OSError)
+FAILURES = (CannotStart, StoreError, OSError, sqlite3.Error)
 ANSWERED = ("answered", "max_steps")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the parsed command; return its exit code."""
     settings = load_settings()
-    settings = replace(settings, model=arguments.model or settings.model, user=arguments.user or settings.user)
+    if arguments.user is not None:
+        settings = replace(settings, user=arguments.user)
+    settings = replace(settings, model=arguments.model or settings.model)
     context = context_from(arguments.set, user=settings.user)
     if arguments.thread is not None:
         check_thread(arguments.thread)
@@ -52,20 +57,29 @@ def one_line(error: BaseException) -> str:
 
 def context_from(pairs: list[str], *, user: str) -> Context:
     """Build the context from `key=value` texts. Raises BadSetting, naming the field and what it takes."""
-    values: dict[str, Any] = {"user": user}
-    known = get_type_hints(Context)
+    given: dict[str, Any] = {}
+    defaults = {field.name: field.default for field in fields(Context)}
     for pair in pairs:
         key, equals, value = pair.partition("=")
-        if not equals or key not in known:
-            raise BadSetting(f"--set takes key=value with a key among {', '.join(known)}; got {pair!r}")
-        values[key] = [one.strip() for one in value.split(",") if one.strip()] if key == "tools" else clean(value)
+        if not equals or key not in defaults:
+            raise BadSetting(f"--set takes key=value with a key among {', '.join(defaults)}; got {pair[:80]!r}")
+        given[key] = value_of(key, clean(value), defaults[key])
     try:
-        context = Context(**values)
+        context = Context(**{"user": user, **given})
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadSetting(f"--set {first['loc'][0]}: {first['msg']}, got {first['input']!r}") from error
+        flag = "--set " if first["loc"][0] in given else "--"
+        raise BadSetting(f"{flag}{first['loc'][0]}: {first['msg']}, got {str(first['input'])[:80]!r}") from error
+    owned(context.user)
     check_tools(context, [tool.name for tool in OWN_TOOLS])
     return context
+
+
+def value_of(key: str, text: str, default: object) -> Any:
+    """Read the text of one field: tools are a list, and nothing at all is None where that is the default."""
+    if key == "tools":
+        return [one.strip() for one in text.split(",") if one.strip()]
+    return None if default is None and not text.strip() else text
 
 
 def config_of(thread: str) -> RunnableConfig:
@@ -77,13 +91,24 @@ def chat(arguments: argparse.Namespace, settings: Settings, context: Context) ->
     """Answer lines until /quit or the end of input; return 1 if the last answer failed."""
     thread = arguments.thread or str(uuid4())
     code = 0
-    with open_agent(settings) as agent:
+    with open_agent(settings, model=built(settings, context)) as agent, asyncio.Runner() as runner:
         print(f"thread {thread} (go on later with --thread {thread}); /quit ends", file=sys.stderr)
         for line in lines_in():
             if line in ("/quit", "/exit"):
                 break
-            code = 0 if streamed(agent, line, thread, context) in ANSWERED else 1
+            try:
+                code = 0 if runner.run(streamed(agent, line, thread, context)) in ANSWERED else 1
+            except KeyboardInterrupt:
+                print(flush=True)
+                print("(stopped)", file=sys.stderr)
     return code
+
+
+def built(settings: Settings, context: Context) -> ModelShelf:
+    """Return the models with that of the context built: one that cannot be is told before anything is asked."""
+    models = ModelShelf(settings)
+    models(context.model)
+    return models
 
 
 def lines_in() -> Iterator[str]:
@@ -98,23 +123,27 @@ def lines_in() -> Iterator[str]:
             yield text
 
 
-def streamed(agent: Agent, text: str, thread: str, context: Context) -> str:
-    """Print one answer as it comes; return its stop reason. Ctrl-C stops the answer and keeps the thread."""
+async def streamed(agent: Agent, line: str, thread: str, context: Context) -> str:
+    """Print one answer as it comes; return its stop reason.
+
+    It is async for Ctrl-C alone, which stops the answer at once and keeps the thread: a thread that waits for a model
+    could not be stopped.
+    """
     modes: list[Any] = ["messages", "values"]
     values: dict[str, Any] = {}
-    printed = ""
-    try:
-        parts: Any = agent.stream(question(text), config_of(thread), context=context, stream_mode=modes)
-        for mode, part in parts:
-            if mode == "values":
-                values = part
-            elif part[1].get("langgraph_node") == "reason" and isinstance(part[0], AIMessage):
-                printed = text_of(part[0]) or printed
-                print(text_of(part[0]), end="", flush=True)
-    except KeyboardInterrupt:
-        print("\n(stopped)", file=sys.stderr)
-        return "answered"
-    if printed:
+    printing = ""
+    parts: Any = agent.astream(question(line), config_of(thread), context=context, stream_mode=modes)
+    async for mode, part in parts:
+        if mode == "values":
+            values = part
+        elif part[1].get("langgraph_node") == "reason" and isinstance(part[0], AIMessage):
+            if not (text := text_of(part[0])):
+                continue
+            if printing not in ("", str(part[0].id)):
+                print()  # another message of the turn: what was said before a call, or before it broke off
+            printing = str(part[0].id)
+            print(text, end="", flush=True)
+    if printing:
         print(flush=True)
     return str(values.get("stop_reason", ""))
 
@@ -129,7 +158,7 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     text = clean(sys.stdin.read() if arguments.text == "-" else arguments.text).strip()
     if not text:
         raise BadSetting('the question is empty; write one, for example: palimpsest ask "What do you know about me?"')
-    with open_agent(settings) as agent:
+    with open_agent(settings, model=built(settings, context)) as agent:
         values = agent.invoke(question(text), config_of(arguments.thread or str(uuid4())), context=context)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
     if arguments.json:
@@ -150,15 +179,19 @@ def as_openai(message: BaseMessage) -> dict[str, Any]:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON with real characters."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """Print a value as JSON with real characters, or escaped where the output could not carry them (B155)."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(value, ensure_ascii=not is_unicode, indent=2, default=str))
 
 
 def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
-    """List or search the user's memories."""
+    """List or search the user's memories; or index everybody's anew."""
     if arguments.action == "search" and not arguments.query.strip():
         raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
     with opened_store(settings) as store:
+        if arguments.action == "reindex":
+            print(f"indexed {store.reindex()} items")
+            return 0
         memories = Memories(store, user=context.user)
         found = (
             memories.all()[: arguments.limit]
@@ -227,7 +260,9 @@ def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -
         f'"{e.source}" -> "{e.target}" [style={styles[e.conditional]} label="{e.data or ""}"]' for e in drawable.edges
     ]
     text = "digraph palimpsest {\nnode [shape=box style=rounded]\n" + "\n".join(edges) + "\n}"
-    subprocess.run([dot, "-Tpng", "-o", arguments.png], input=text.encode(), check=True)
+    done = subprocess.run([dot, "-Tpng", "-o", arguments.png], input=text.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise CannotStart(f"dot could not draw {arguments.png!r}: {done.stderr.decode(errors='replace')}")
     print(f"wrote {arguments.png}", file=sys.stderr)
     return 0
 

@@ -5,9 +5,10 @@ Each is built at its first use and kept for the life of the process; time-outs a
 
 import json
 import threading
-import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http.client import HTTPException
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +16,7 @@ from pydantic import SecretStr
 
 from graph.rehearsal import RehearsalModel
 from graph.settings import LOCAL, REHEARSAL, BadSetting, CannotStart, Settings, load_settings
-from memory.embedding import Embedder, as_embedder, e5_embedder
+from memory.embedding import Embedder, EmbeddingError, as_embedder, e5_embedder
 
 NO_KEY = "not-needed"
 LOCAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
@@ -34,11 +35,12 @@ class LocalServer:
 class ModelShelf:
     """From a name in the context to a model, each built once. Safe to call from several threads.
 
-    Settings are read at the first call if none are given.
+    Settings are read at the first call if none are given. `ports` are where local servers are looked for.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: Settings | None = None, *, ports: Mapping[str, int] = LOCAL_PORTS) -> None:
         self.settings = settings
+        self.ports = ports
         self.built: dict[str, BaseChatModel] = {}
         self.lock = threading.Lock()
 
@@ -48,16 +50,16 @@ class ModelShelf:
             self.settings = self.settings or load_settings()
             name = name.strip() or self.settings.default_model
             if name not in self.built:
-                self.built[name] = build_model(name, self.settings)
+                self.built[name] = build_model(name, self.settings, self.ports)
             return self.built[name]
 
 
-def build_model(name: str, settings: Settings) -> BaseChatModel:
+def build_model(name: str, settings: Settings, ports: Mapping[str, int] = LOCAL_PORTS) -> BaseChatModel:
     """Build the model that a name means: `rehearsal`, `local`, `provider:model`, or a bare model of the endpoint."""
     if name == REHEARSAL:
-        return RehearsalModel(notice=notice_of(local_server()))
+        return RehearsalModel(notice=notice_of(local_server(ports)))
     if name == LOCAL:
-        return openai_model(*local_model(settings))
+        return openai_model(*local_model(settings, ports))
     provider, colon, model = name.partition(":")
     if not colon or provider == "openai":
         return openai_model(model or provider, settings)
@@ -75,13 +77,21 @@ def openai_model(model: str, settings: Settings) -> BaseChatModel:
     options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
     return ChatOpenAI(
         model=model,
-        api_key=SecretStr(settings.api_key or NO_KEY),
+        api_key=key_of(settings),
         timeout=settings.timeout_s,
         max_retries=settings.max_retries,
         use_responses_api=False,
         stream_usage=True,
         **options,
     )
+
+
+def key_of(settings: Settings) -> SecretStr:
+    """Return the key as it is sent. Raises BadSetting for one that no header can carry, without quoting it."""
+    key = settings.api_key or NO_KEY
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise BadSetting("OPENAI_API_KEY must be printable ASCII without spaces, and is not; paste the key again")
+    return SecretStr(key)
 
 
 def other_model(provider: str, model: str, settings: Settings) -> BaseChatModel:
@@ -92,33 +102,36 @@ def other_model(provider: str, model: str, settings: Settings) -> BaseChatModel:
         built: BaseChatModel = init_chat_model(
             model, model_provider=provider, timeout=settings.timeout_s, max_retries=settings.max_retries
         )
-    except (ImportError, ValueError) as error:
-        raise BadSetting(f"model {provider}:{model} cannot be built: {str(error).splitlines()[0]}") from error
+    except Exception as error:  # each provider's client has its own; the person's next step is the same
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        hint = f"; for one of that name at OPENAI_BASE_URL write openai:{provider}:{model}" if settings.base_url else ""
+        raise BadSetting(f"model {provider}:{model} cannot be built: {reason}{hint}") from error
     return built
 
 
-def local_server() -> LocalServer | None:
+def local_server(ports: Mapping[str, int] = LOCAL_PORTS) -> LocalServer | None:
     """Find a server of Ollama, llama.cpp or LM Studio that answers on its usual loopback port."""
-    for name, port in LOCAL_PORTS.items():
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy knows nothing of this machine
+    for name, port in ports.items():
         base_url = f"http://127.0.0.1:{port}/v1"
         try:
-            with urllib.request.urlopen(f"{base_url}/models", timeout=PROBE_TIMEOUT_S) as answer:
+            with direct.open(f"{base_url}/models", timeout=PROBE_TIMEOUT_S) as answer:
                 listed = json.load(answer)["data"]
             models = tuple(str(one["id"]) for one in listed)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, HTTPException, ValueError, KeyError, TypeError):  # something else lives on that port
             continue
         if models:
             return LocalServer(name=name, base_url=base_url, models=models)
     return None
 
 
-def local_model(settings: Settings) -> tuple[str, Settings]:
+def local_model(settings: Settings, ports: Mapping[str, int]) -> tuple[str, Settings]:
     """Return the first model of the local server and settings that lead to it. Raises BadSetting if none answers."""
-    server = local_server()
+    server = local_server(ports)
     if server is None:
-        ports = ", ".join(f"{name} on {port}" for name, port in LOCAL_PORTS.items())
+        sought = ", ".join(f"{name} on {port}" for name, port in ports.items())
         raise BadSetting(
-            f"no local model server with a model answers (looked for {ports}); start one, or set OPENAI_BASE_URL"
+            f"no local model server with a model answers (looked for {sought}); start one, or set OPENAI_BASE_URL"
         )
     return server.models[0], replace(settings, base_url=server.base_url, api_key=NO_KEY)
 
@@ -147,7 +160,10 @@ def build_embedder(settings: Settings) -> Embedder | None:
     if not name:
         return None
     if name == "e5":
-        return e5_embedder()
+        try:
+            return e5_embedder()
+        except EmbeddingError as error:
+            raise BadSetting(f"PALIMPSEST_EMBEDDINGS: {error}") from error
     from langchain_openai import OpenAIEmbeddings
 
     if not settings.api_key and not settings.base_url:
@@ -155,7 +171,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
     options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
     embeddings = OpenAIEmbeddings(
         model=name,
-        api_key=SecretStr(settings.api_key or NO_KEY),
+        api_key=key_of(settings),
         timeout=settings.timeout_s,
         max_retries=settings.max_retries,
         check_embedding_ctx_length=False,  # it would download a tokenizer
