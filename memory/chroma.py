@@ -90,7 +90,7 @@ class Chroma:
             found = [
                 name
                 for name, meta in zip(answer["ids"][0], (answer["metadatas"] or [[]])[0], strict=True)
-                if meta["space"] in spaces
+                if meta and meta["space"] in spaces  # none: another process has just deleted it
             ]
             if len(found) >= wanted // 2 or oversampled >= total:
                 return _items(found)

@@ -17,7 +17,7 @@ from memory.fusion import Fused, fuse
 from memory.indexing import Index
 from memory.record import Record, Scope, Stored
 from memory.upkeep import Legs
-from memory.vectors import CANDIDATES, EXACT_MAX
+from memory.vectors import CANDIDATES
 
 Allowed = dict[int, Stored]
 """What a filter leaves of a scope, last updated first."""
@@ -127,7 +127,7 @@ class Search:
             return vectors.of(allowed, meaning), keyword
         atleast = question.offset + question.limit
         vector = vectors.scores(scope, meaning, atleast=atleast)
-        if scope.vectors > EXACT_MAX:
+        if not vectors.is_exact(scope):
             keyword = dict(nlargest(max(CANDIDATES, atleast), keyword.items(), key=lambda pair: pair[1]))
             vector |= vectors.of(keyword.keys() - vector.keys(), meaning)
         return vector, keyword

@@ -143,8 +143,8 @@ class Sqlite:
         return at.isoformat(sep=" ", timespec="microseconds")
 
     def create(self) -> None:
-        """Run SqliteStore's own migrations."""
-        with self._locks["write"], _explained(self._path):
+        """Run SqliteStore's own migrations, one process at a time: two at once would fail."""
+        with self.indexing(), self._locks["write"]:
             SqliteStore(self._writer).setup()
 
     def size(self) -> int:

@@ -36,7 +36,7 @@ from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import check_op, encode, is_storable
-from memory.vectors import Vectors
+from memory.vectors import EXACT_MAX, Vectors
 
 __all__ = [
     "BadValue",
@@ -60,12 +60,14 @@ def open_store(
     database_url: str | None = None,
     chroma_url: str | None = None,
     embedder: Embedder | None = None,
+    exact_max: int = EXACT_MAX,
 ) -> "Iterator[ChromaStore]":
     """Open the store in a folder, made if need be; without one, in a temporary folder.
 
     `index` is LangGraph's configuration: None for no search, with "embed" for the order by cosine alone unless
     "hybrid" is set; left out, the bundled embedder (or `embedder`) and both legs. `database_url` keeps the
-    record in Postgres, `chroma_url` the vector index on a Chroma server. Raises StoreError.
+    record in Postgres, `chroma_url` the vector index on a Chroma server; up to `exact_max` vectors a search
+    compares all, beyond it asks Chroma. Raises StoreError.
     """
     with ExitStack() as stack:
         if home is None:
@@ -78,7 +80,7 @@ def open_store(
             chroma = Chroma(db, lambda: open_server(chroma_url), embedded=False)
         else:
             chroma = Chroma(db, lambda: open_folder(place / "chroma"), embedded=True)
-        store = ChromaStore(db, index_from(index, embedder), chroma, ttl=ttl)
+        store = ChromaStore(db, index_from(index, embedder), Vectors(db, chroma, exact_max=exact_max), chroma, ttl=ttl)
         stack.callback(store.close)
         yield store
 
@@ -97,12 +99,20 @@ class ChromaStore(BaseStore):
 
     supports_ttl = True
 
-    def __init__(self, db: Database, index: Index | None, chroma: Chroma, *, ttl: TTLConfig | None = None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        index: Index | None,
+        vectors: Vectors,
+        chroma: Chroma,
+        *,
+        ttl: TTLConfig | None = None,
+    ) -> None:
         self.ttl_config = ttl
         self._db = db
         self._index = index
         self._record = Record(db)
-        self._legs = Legs(keywords=Keywords(db), vectors=Vectors(db, chroma))
+        self._legs = Legs(keywords=Keywords(db), vectors=vectors)
         self._upkeep = Upkeep(db, index, self._legs, chroma)
         self._search = Search(self._record, index, self._legs) if index else None
         self._upkeep.wake()

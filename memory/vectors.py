@@ -36,13 +36,18 @@ class Placed:
 class Vectors:
     """Vectors beside the record, and the plan how to search them."""
 
-    def __init__(self, db: Database, chroma: Chroma) -> None:
+    def __init__(self, db: Database, chroma: Chroma, *, exact_max: int) -> None:
         self._db = db
         self._chroma = chroma
+        self._exact_max = exact_max
+
+    def is_exact(self, scope: Scope) -> bool:
+        """Whether the scope is small enough to be compared whole."""
+        return scope.vectors <= self._exact_max
 
     def scores(self, scope: Scope, query: Matrix, *, atleast: int) -> dict[int, float]:
         """Return the cosine of every item of the scope, or of the closest ones if it is large."""
-        if scope.vectors <= EXACT_MAX:
+        if self.is_exact(scope):
             return self._whole(scope, query)
         count = max(CANDIDATES, 2 * atleast)
         near = self._chroma.nearest(query, count, scope)

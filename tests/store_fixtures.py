@@ -116,14 +116,17 @@ def new_schema(url: str) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Open one place, again and again, on either backend."""
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Name an empty place on either backend, as `open_store` takes it."""
     if request.param == "sqlite":
-        place: dict[str, Any] = {"home": tmp_path / "home"}
-    else:
-        url = new_schema(request.getfixturevalue("postgres_url"))
-        chroma = request.getfixturevalue("chroma_url")
-        place = {"home": tmp_path / "home", "database_url": url, "chroma_url": chroma}
+        return {"home": tmp_path / "home"}
+    url = new_schema(request.getfixturevalue("postgres_url"))
+    return {"home": tmp_path / "home", "database_url": url, "chroma_url": request.getfixturevalue("chroma_url")}
+
+
+@pytest.fixture
+def opening(place: dict[str, Any]) -> Opener:
+    """Open one place, again and again."""
 
     def opened(**options: Any) -> AbstractContextManager[ChromaStore]:
         return open_store(**place, **options)

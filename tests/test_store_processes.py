@@ -1,0 +1,64 @@
+"""Several processes at one store: none loses what another wrote, none sees what another deleted.
+
+A few seconds by default; PALIMPSEST_SECONDS=60 for the full measure.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from store_sharer import Log, space_of
+from stores import Opener, hash_embedder
+
+from memory.store import open_store
+
+pytest_plugins = ["store_fixtures"]
+SECONDS = float(os.environ.get("PALIMPSEST_SECONDS", "1.5"))
+
+
+@pytest.mark.parametrize("exact_max", [5000, 0], ids=["exact", "through Chroma"])
+def test_each_process_sees_what_others_committed(place: dict[str, Any], tmp_path: Path, exact_max: int) -> None:
+    """B063, B104."""
+    log = Log(tmp_path / "log")
+    log.path.touch()
+    sharer = Path(__file__).with_name("store_sharer.py")
+    options = json.dumps({**place, "home": str(place["home"]), "exact_max": exact_max})
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, sharer, options, log.path, str(SECONDS), str(seed)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seed in range(1, 5)
+    ]
+    ends = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, "\n".join(err for _, err in ends)
+    assert not any(err for _, err in ends), ends
+    said = log.read()
+    with open_store(**place, embedder=hash_embedder()) as store:
+        assert {hit.key for hit in store.search((), limit=10**6)} == said.here - said.gone
+        for word in sorted(said.here - said.gone)[:50]:
+            assert store.find(space_of(word), word, limit=1)[0].key == word
+        store.flush()
+        assert store.stats()["due"] == 0
+    assert said.here
+
+
+def test_two_stores_in_one_process_see_each_other(opening: Opener) -> None:
+    with opening(embedder=hash_embedder(), exact_max=0) as one, opening(embedder=hash_embedder(), exact_max=0) as two:
+        for n in range(5):
+            one.put(("a",), f"one{n}", {"text": f"first{n}"})
+            one.flush()
+            two.put(("a",), f"two{n}", {"text": f"second{n}"})
+            two.flush()
+            assert two.find(("a",), f"first{n}")[0].key == f"one{n}"
+            assert one.find(("a",), f"second{n}")[0].key == f"two{n}"
+            one.delete(("a",), f"two{n}")
+            assert f"two{n}" not in [hit.key for hit in two.find(("a",), f"second{n}")]
