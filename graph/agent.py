@@ -25,7 +25,7 @@ from nodes.reason import reason
 from nodes.recall import recall
 from nodes.remember import remember
 from nodes.state import Input, State
-from nodes.summarize import next_after_remember, summarize
+from nodes.summarize import next_after_remember, next_after_summarize, summarize
 from nodes.toolbox import OWN_TOOLS
 from nodes.tools import Tools, next_after_reason
 
@@ -62,7 +62,7 @@ def build_agent(
     builder.add_conditional_edges("reason", next_after_reason, {"calls": "tools", "no calls left": "remember"})
     builder.add_edge("tools", "reason")
     builder.add_conditional_edges("remember", next_step, {"page too long": "summarize", "page fits": END})
-    builder.add_edge("summarize", END)
+    builder.add_conditional_edges("summarize", next_after_summarize, {"turn goes on": "reason", "turn is over": END})
     return builder
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp, Item, PutOp
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
+from memory.labels import unlabel
 from memory.memories import LISTED_AT_ONCE
 from memory.owner import owned
 
@@ -24,6 +25,17 @@ class Entry:
     text: str
     at: str
     data: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """An entry that a search found, with its neighbours; `score` is the cosine to the query."""
+
+    thread: str
+    entry: Entry
+    before: Entry | None
+    after: Entry | None
+    score: float | None
 
 
 class Transcript:
@@ -74,6 +86,29 @@ class Transcript:
             self.store.batch([PutOp(item.namespace, item.key, None) for item in page])
             gone += len(page)
         return gone
+
+
+def search_said(store: BaseStore, *, user: str, query: str, limit: int, thread: str | None = None) -> list[Found]:
+    """Find what was said in one thread of a user, or in all of them, with what stood around it; best first."""
+    namespace = owned(user, "transcript", *([] if thread is None else [thread]))
+    if hasattr(store, "find"):
+        hits = store.find(namespace, query, limit=limit, neighbours=True)
+    else:
+        hits = store.search(namespace, query=query, limit=limit)
+    said: dict[str, list[Entry]] = {}
+    return [found(store, user, hit, said) for hit in hits]
+
+
+def found(store: BaseStore, user: str, hit: SearchItem, said: dict[str, list[Entry]]) -> Found:
+    """Return a hit between its neighbours; `said` holds the threads that were read already."""
+    thread = unlabel(hit.namespace[-1])
+    if thread not in said:
+        said[thread] = Transcript(store, user=user, thread=thread).entries()
+    entries = said[thread]
+    n = next(n for n, entry in enumerate(entries) if key_of(entry) == hit.key)
+    before = entries[n - 1] if n > 0 else None
+    after = entries[n + 1] if n + 1 < len(entries) else None
+    return Found(thread=thread, entry=entries[n], before=before, after=after, score=hit.score)
 
 
 def key_of(entry: Entry) -> str:

@@ -2,10 +2,52 @@
 
 from collections.abc import Sequence
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
+from nodes.context import Context
 from nodes.pairs import results_of
+from nodes.state import State
 from nodes.text import last_human
+from nodes.tokens import message_tokens
+
+KEPT_SHARE = 2
+"""After a cut the page holds one part in this many of its limit: 2 is half."""
+
+HARD_LIMIT = 2
+"""Times the limit of messages at which even what extraction has not read may leave."""
+
+
+def is_over(state: State, context: Context) -> bool:
+    """Whether the page holds more messages or more tokens than it should."""
+    return len(state["messages"]) > context.max_messages or state.get("page_tokens", 0) > context.token_budget
+
+
+def leaving(state: State, context: Context) -> list[AnyMessage]:
+    """Return the oldest messages, those that may leave the page now: none that extraction has still to read."""
+    messages = state["messages"]
+    keep = context.max_messages // KEPT_SHARE
+    if state.get("page_tokens", 0) > context.token_budget:
+        keep = min(keep, newest_within(messages, context.token_budget // KEPT_SHARE))
+    cut = safe_cut(messages, keep=keep)
+    waiting = context.extract != "off" and len(messages) <= HARD_LIMIT * context.max_messages
+    return messages[: min(cut, first_unread(messages, state.get("extracted_to", "")))] if waiting else messages[:cut]
+
+
+def newest_within(messages: Sequence[BaseMessage], tokens: int) -> int:
+    """Count the newest messages that together have at most so many tokens."""
+    for count, message in enumerate(reversed(messages)):
+        tokens -= message_tokens(message)
+        if tokens < 0:
+            return count
+    return len(messages)
+
+
+def first_unread(messages: Sequence[BaseMessage], read_to: str) -> int:
+    """Return the index of the oldest user message after the one that extraction read last."""
+    said = [n for n, message in enumerate(messages) if isinstance(message, HumanMessage)]
+    ids = [messages[n].id for n in said]
+    start = ids.index(read_to) + 1 if read_to in ids else 0
+    return said[start] if start < len(said) else len(messages)
 
 
 def safe_cut(messages: Sequence[BaseMessage], *, keep: int) -> int:

@@ -22,6 +22,8 @@ NOTHING_RECALLED = "Nothing that was kept fits this question."
 RECALL_FAILED = "The search in long-term memory failed this time; if the answer depends on it, say so."
 SUMMARY = "## Summary of the earlier part of this conversation"
 
+POINTER = "(Every message of it is kept word for word: session_search finds it.)"
+
 LAST_STEP = "You have no more tool calls in this turn. Answer now from what you have, and say what is missing."
 EMPTY_ANSWER = "Your last answer was empty. Answer the user's question in words."
 SPOKEN_CALL = "Your last answer was a tool call written as text, which runs nothing. Call a tool that you have properly, or answer in words."
@@ -32,12 +34,13 @@ MODEL_FAILED = "The model could not answer: {reason} Your message is kept; the c
 
 SUMMARIZE = """\
 Task: update the running summary of a conversation. You get the previous summary and the messages that leave the page, as JSON lines.
-Write four sections with exactly these headings, in the language of the user:
+Write four sections, each a list of short lines, with exactly these headings:
 ## What the user wants
 ## Key context and decisions
 ## Things referred to
 ## Open items
-Keep names, numbers, codes, dates and paths verbatim. Keep everything of the previous summary that still matters. Drop nothing that is open. Answer with the sections alone."""
+If the user writes Chinese, write Chinese, with the headings ## 用户想要什么 · ## 关键背景与决定 · ## 提到的事物 · ## 未完成事项.
+Keep names, numbers, codes, dates and paths verbatim, and put the id of its message in brackets behind what may be looked up. Keep everything of the previous summary that still matters; drop nothing that is open. Answer with the sections alone."""
 
 EXTRACT = """\
 Task: list what is worth remembering about the user from the user's own messages, given as JSON lines with their ids.
@@ -52,7 +55,7 @@ def system_text(context: Context, state: Mapping[str, Any], extra: Sequence[str]
     if recalled := state.get("recalled"):
         parts += recalled_text(recalled)
     if summary := state.get("summary"):
-        parts.append(f"{SUMMARY}\n{summary}")
+        parts.append(f"{SUMMARY}\n{summary}\n{POINTER}")
     return "\n\n".join(part for part in parts if part)
 
 

@@ -1,7 +1,8 @@
 """reason: one valid prompt, one answer of the model. The only question after it: are there calls left?"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
@@ -10,11 +11,17 @@ from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request, Update
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
+from nodes.cut import leaving
+from nodes.fit import DROPPED, fit
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
+from nodes.tokens import corrected, message_tokens, schema_tokens, text_tokens
 from nodes.trace import Watch
 from nodes.valid import valid_messages
+
+ANSWER_TOKENS = 1_024
+"""Room for the answer within the budget."""
 
 
 def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
@@ -28,13 +35,15 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         return ended(AIMessage(prompts.NO_QUESTION), "empty_question", watch, number)
     final = number >= context.max_steps
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
-    messages, changes = prompt_of(state, context, final=final)
     schemas = [one.schema for one in mounted]
-    request = Request(model=context.model, messages=messages, tools=schemas, stream=context.stream)
+    prompt = prompt_of(state, context, schemas, final=final)
+    if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and leaving(state, context):
+        return {"page_tokens": prompt.page_tokens, "steps": watch.step(number=number, page_tokens=prompt.page_tokens)}
+    request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
     names = [one.name for one in mounted]
     answer = read((yield request), names)
     if isinstance(answer, AIMessage) and (objection := no_answer(answer)):
-        answer = read((yield replace(request, messages=[*messages, HumanMessage(objection)])), names)
+        answer = read((yield replace(request, messages=[*prompt.messages, HumanMessage(objection)])), names)
     if isinstance(answer, Failure):
         return ended(AIMessage(prompts.MODEL_FAILED.format(reason=answer.reason)), "model_error", watch, number)
     if no_answer(answer):
@@ -45,8 +54,14 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         return ended(without_calls(answer), "max_steps", watch, number)
     stop = "" if calls_of(answer) else "max_steps" if final and number > 1 else "answered"
     calls = [name for _, name in calls_of(answer)]
-    steps = watch.step(number=number, sent=len(messages), changes=changes, calls=calls, stop_reason=stop)
-    return {"messages": [answer], "stop_reason": stop, "steps": steps}
+    told = {"sent": len(prompt.messages), "tokens": prompt.tokens, "changes": prompt.changes, "calls": calls}
+    return {
+        "messages": [answer],
+        "stop_reason": stop,
+        "page_tokens": prompt.page_tokens + message_tokens(answer),
+        "token_ratio": corrected(prompt.ratio, estimated=round(prompt.tokens / prompt.ratio), answer=answer),
+        "steps": watch.step(number=number, stop_reason=stop, **told),
+    }
 
 
 def read(reply: Reply, mounted: Sequence[str]) -> Reply:
@@ -74,13 +89,39 @@ def newest_answer(state: State) -> BaseMessage | None:
     return next((message for message in reversed(turn) if isinstance(message, AIMessage)), None)
 
 
-def prompt_of(state: State, context: Context, *, final: bool) -> tuple[list[AnyMessage], list[str]]:
-    """Build what the model reads: one system message, then a valid list. Returns it with what was mended."""
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What the model is sent, its tokens, and the tokens that the whole page would have; `ratio` is in both."""
+
+    messages: list[AnyMessage]
+    tokens: int
+    page_tokens: int
+    ratio: float
+    changes: list[str]
+
+
+def prompt_of(state: State, context: Context, schemas: Sequence[dict[str, Any]], *, final: bool) -> Prompt:
+    """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
     valid = valid_messages(state["messages"])
     system = prompts.system_text(context, state, valid.system)
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
-    return [SystemMessage(system), *valid.messages], valid.changes
+    ratio = state.get("token_ratio", 1.0)
+    fixed = text_tokens(system) + schema_tokens(schemas) + min(ANSWER_TOKENS, context.token_budget // 8)
+    page = fixed + sum(map(message_tokens, valid.messages))
+    fitted = fit(valid.messages, round(context.token_budget / ratio) - fixed)
+    changes = [*valid.changes, *([f"shortened {fitted.shortened}"] if fitted.shortened else [])]
+    if fitted.dropped:
+        system = f"{system}\n\n{DROPPED.format(count=fitted.dropped)}"
+        changes.append(f"left out {fitted.dropped}")
+    sent = fixed + sum(map(message_tokens, fitted.messages))
+    return Prompt(
+        messages=[SystemMessage(system), *fitted.messages],
+        tokens=round(sent * ratio),
+        page_tokens=round(page * ratio),
+        ratio=ratio,
+        changes=changes,
+    )
 
 
 def ended(answer: AIMessage, stop: StopReason, watch: Watch, number: int) -> Update:

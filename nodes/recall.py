@@ -24,7 +24,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
         raise NotYourThread("this thread was begun by another user; start one of your own")
     recalled = recalled_for(question_of(state["messages"]), runtime)
     steps = watch.step(status=recalled["status"], memories=recalled["memories"], facts=len(recalled["facts"]))
-    return {"owner": user, "recalled": recalled, "stop_reason": "", "steps": steps}
+    return {"owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False, "steps": steps}
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:

@@ -18,6 +18,7 @@ from memory.transcript import Entry, Transcript
 from nodes import prompts
 from nodes.calls import Failure, Plan, Request
 from nodes.context import Context, context_of, thread_of, user_of
+from nodes.cut import is_over
 from nodes.extract import Extraction, lines_of, read_extraction
 from nodes.state import State
 from nodes.text import question_of, text_of
@@ -30,7 +31,8 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
     if runtime.store is None:
         return {"steps": watch.step(filed=0, why="no store")}
     filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
-    Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
+    if state.get("stop_reason"):
+        Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
     due = due_messages(state, context_of(runtime))
     if not due:
         return {"steps": watch.step(filed=len(filed))}
@@ -51,7 +53,7 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
 
 def due_messages(state: State, context: Context) -> list[AnyMessage]:
     """Return the user's messages from which nothing was extracted yet, if the policy says that it is time."""
-    is_time = {"turn": True, "compaction": len(state["messages"]) > context.max_messages, "off": False}[context.extract]
+    is_time = {"turn": True, "compaction": is_over(state, context), "off": False}[context.extract]
     said = [message for message in state["messages"] if isinstance(message, HumanMessage)]
     ids = [message.id for message in said]
     start = ids.index(done) + 1 if (done := state.get("extracted_to")) in ids else 0

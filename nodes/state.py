@@ -123,6 +123,15 @@ class State(Input):
     extracted_to: NotRequired[str]
     """Id of the newest user message from which memories were extracted; nothing is extracted twice."""
 
+    page_tokens: NotRequired[int]
+    """Estimate of the prompt that the whole page would need, as of the last model call."""
+
+    token_ratio: NotRequired[float]
+    """Tokens that the provider counted for one of our estimate; 1 until it reports."""
+
+    cut_tried: NotRequired[bool]
+    """Whether the page was cut, or could not be, in the current turn."""
+
     stop_reason: NotRequired[StopReason]
     """How the turn ended; `answered` when all went well. Empty while it runs."""
 

@@ -3,77 +3,71 @@
 It removes nothing that the transcript does not hold, and nothing if the summary failed: the next turn tries again.
 """
 
-import re
-from collections.abc import Sequence
 from typing import Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from nodes import prompts
 from nodes.calls import Failure, Plan, Request
 from nodes.context import Context, context_of
-from nodes.cut import safe_cut
-from nodes.extract import THINKING
+from nodes.cut import is_over, leaving
 from nodes.remember import unfiled
 from nodes.state import State
+from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
 from nodes.text import text_of
 from nodes.trace import Watch
 from nodes.valid import as_json
 
-HEADINGS = tuple(line for line in prompts.SUMMARIZE.split("\n") if line.startswith("## "))
-SHORTEST_PROSE = 40
-ERROR = re.compile(r"\W*(?:(?:error|exception|traceback|http \d{3})\b|错误|出错)", re.IGNORECASE)
+WINDOW_SHARE = 0.5
+"""Part of the token budget that one request to the summariser may fill with messages."""
 
 
 def summarize(state: State, runtime: Runtime[Context]) -> Plan:
     """Replace `summary` and remove what it covers from `messages`; change neither if it cannot be done safely."""
     watch, context = Watch("summarize"), context_of(runtime)
-    leaving = state["messages"][: safe_cut(state["messages"], keep=context.max_messages // 2)]
-    if not leaving:
-        return {"steps": watch.step(removed=0, why="no safe place to cut")}
-    if runtime.store is None or (missing := unfiled(leaving, runtime)):
-        return {
-            "steps": watch.step(
-                removed=0, why="not all of it is in the transcript", missing=missing if runtime.store else []
-            )
-        }
-    messages = [SystemMessage(prompts.SUMMARIZE), HumanMessage(material(state.get("summary", ""), leaving))]
-    reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
-    if isinstance(reply, Failure):
-        return {"steps": watch.step(removed=0, why=reply.reason)}
-    summary = THINKING.sub("", text_of(reply)).strip()
-    if not is_summary(summary):
-        return {
-            "steps": watch.step(removed=0, why="the model's answer is no summary: it is too short or an error message")
-        }
-    removals = [RemoveMessage(id=str(message.id)) for message in leaving]
+    old = leaving(state, context)
+    if why := objection(old, runtime):
+        return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
+    previous = read_summary(state.get("summary", "")) or Summary()
+    summary = previous
+    parts = in_parts(lines_of(old), int(context.token_budget * WINDOW_SHARE))
+    for part in parts:
+        text = "\n".join([as_json({"previous_summary": summary.text()}), part])
+        messages = [SystemMessage(prompts.SUMMARIZE), HumanMessage(text)]
+        reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
+        read = None if isinstance(reply, Failure) else read_summary(text_of(reply))
+        if read is None:
+            why = reply.reason if isinstance(reply, Failure) else "the model's answer holds no summary"
+            return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
+        summary = read
+    written = shortened(with_identifiers(summary, previous, old), context.summary_tokens).text()
+    step = watch.step(removed=len(old), ids=[message.id for message in old], parts=len(parts), chars=len(written))
     return {
-        "summary": summary,
-        "messages": removals,
-        "steps": watch.step(removed=len(removals), chars=len(summary)),
+        "summary": written,
+        "messages": [RemoveMessage(id=str(message.id)) for message in old],
+        "page_tokens": 0,
+        "cut_tried": True,
+        "steps": step,
     }
 
 
-def material(summary: str, leaving: Sequence[AnyMessage]) -> str:
-    """Write the previous summary and what leaves the page, visible text and calls, as JSON lines."""
-    lines: list[dict[str, object]] = [{"previous_summary": summary}]
-    for message in leaving:
-        lines.append({"id": message.id, "role": message.type, "text": text_of(message)})
-        calls = message.tool_calls if isinstance(message, AIMessage) else []
-        lines += [
-            {"id": message.id, "role": "call", "text": f"{call['name']} {as_json(call['args'])}"} for call in calls
-        ]
-    return "\n".join(map(as_json, lines))
-
-
-def is_summary(text: str) -> bool:
-    """Whether a text can be the summary: sections that hold something, or prose; no fragment, no error message."""
-    said = "\n".join(line for line in text.split("\n") if not line.startswith("#")).strip(" \n-*")
-    has_sections = any(heading in text for heading in HEADINGS)
-    return bool(said) and (has_sections or (len(said) >= SHORTEST_PROSE and not ERROR.match(said)))
+def objection(old: list[AnyMessage], runtime: Runtime[Context]) -> str:
+    """Say why nothing may be removed now; empty if it may."""
+    if not old:
+        return "no safe place to cut"
+    if runtime.store is None:
+        return "there is no store, so no transcript"
+    missing = unfiled(old, runtime)
+    return f"not in the transcript: {', '.join(missing)}" if missing else ""
 
 
 def next_after_remember(state: State, runtime: Runtime[Context]) -> Literal["page too long", "page fits"]:
-    """Cut the page if it holds more messages than it should."""
-    return "page too long" if len(state["messages"]) > context_of(runtime).max_messages else "page fits"
+    """Cut the page if it is over a limit; always when the turn is still going on, for that is why it came here."""
+    unfinished = not state.get("stop_reason")
+    return "page too long" if unfinished or is_over(state, context_of(runtime)) else "page fits"
+
+
+def next_after_summarize(state: State) -> Literal["turn goes on", "turn is over"]:
+    """Go back to the model if the page was cut in mid-turn."""
+    return "turn is over" if state.get("stop_reason") else "turn goes on"

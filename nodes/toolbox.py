@@ -11,6 +11,7 @@ from pydantic import Field
 
 from memory.memories import Memories, Source
 from memory.outputs import Outputs
+from memory.transcript import Found, search_said
 from nodes.calculator import BadExpression, calculate
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
@@ -20,6 +21,8 @@ from nodes.valid import as_json
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
+
+NEIGHBOUR_CHARS = 500
 
 Runtime = ToolRuntime[Context, Any]
 
@@ -85,6 +88,21 @@ def current_time(
 
 
 @tool
+def session_search(
+    query: Annotated[
+        str, Field(min_length=1, max_length=2000, description="Words of what was said, or what it was about.")
+    ],
+    runtime: Runtime,
+    everywhere: Annotated[bool, Field(description="Search all conversations of the user, not only this one.")] = False,
+    k: Annotated[int, Field(ge=1, le=20, description="How many messages at most.")] = 3,
+) -> str:
+    """Find what was said, word for word, with time and neighbouring messages. Use it for what left the page, or for an earlier conversation."""
+    thread = None if everywhere else thread_of()
+    found = search_said(store_of(runtime), user=user_of(runtime), query=query, limit=k, thread=thread)
+    return as_json({"found": len(found), "messages": [told(hit) for hit in found]})
+
+
+@tool
 def tool_result(
     id: Annotated[
         str, Field(min_length=1, max_length=200, description="The id that the note in the shortened result names.")
@@ -107,8 +125,24 @@ def tool_result(
 
 
 OWN_TOOLS: tuple[Mounted, ...] = tuple(
-    mount([recall, memory_save, calculator, marked(repeatable=True)(current_time), tool_result], own=True)
+    mount(
+        [recall, memory_save, session_search, calculator, marked(repeatable=True)(current_time), tool_result], own=True
+    )
 )
+
+
+def told(hit: Found) -> dict[str, Any]:
+    """Write a message that was found, with the start of its neighbours."""
+    entry, before, after = hit.entry, hit.before, hit.after
+    return {
+        "id": entry.id,
+        "thread": hit.thread,
+        "time": entry.at[:19],
+        "role": entry.role,
+        "text": entry.text,
+        "before": before and before.text[:NEIGHBOUR_CHARS],
+        "after": after and after.text[:NEIGHBOUR_CHARS],
+    }
 
 
 def store_of(runtime: Runtime) -> BaseStore:

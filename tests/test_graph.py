@@ -31,7 +31,8 @@ def test_the_drawing_shows_five_nodes_and_the_loop():
         ("tools", "reason", False),
         ("remember", "summarize", True),
         ("remember", "__end__", True),
-        ("summarize", "__end__", False),
+        ("summarize", "reason", True),
+        ("summarize", "__end__", True),
     }
 
 

@@ -1,0 +1,151 @@
+"""The running summary: four sections, bounded, in the user's language, with what must stay verbatim kept beside them.
+
+It calls no model: nodes/summarize.py does. What a model gives back is read here, whatever its form.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.messages import AIMessage, AnyMessage
+
+from memory.text import is_chinese
+from nodes.extract import THINKING
+from nodes.text import text_of
+from nodes.tokens import text_tokens
+from nodes.valid import as_json
+
+ENGLISH = ("## What the user wants", "## Key context and decisions", "## Things referred to", "## Open items")
+CHINESE = ("## 用户想要什么", "## 关键背景与决定", "## 提到的事物", "## 未完成事项")
+WANTS, CONTEXT, THINGS, OPEN = range(4)
+
+FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n\s*```\s*$", re.DOTALL)
+ERROR = re.compile(r"\W*(?:(?:error|exception|traceback|http \d{3})\b|错误|出错)", re.IGNORECASE)
+IDENTIFIER = re.compile(
+    r"https?://[^\s，。；、）)\]>\"']+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
+    r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
+)
+SHORTEST_PROSE = 40
+MOST_THINGS = 60
+"""Identifiers that are kept beside the model's own words; the oldest give way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Four sections, each a list of lines without bullets."""
+
+    sections: tuple[tuple[str, ...], ...] = field(default=((), (), (), ()))
+    chinese: bool = False
+
+    def text(self) -> str:
+        """Write the summary; a section without lines keeps its heading."""
+        headings = CHINESE if self.chinese else ENGLISH
+        parts = [
+            [heading, *(f"- {line}" for line in lines)] for heading, lines in zip(headings, self.sections, strict=True)
+        ]
+        return "\n".join(line for part in parts for line in part)
+
+
+def read_summary(answer: str) -> Summary | None:
+    """Read what a model gave as a summary: fenced, after thoughts, with sections missing, or as prose.
+
+    None if it holds nothing, or is an error message.
+    """
+    text = THINKING.sub("", answer).strip()
+    if fenced := FENCE.match(text):
+        text = fenced[1]
+    sections: list[list[str]] = [[], [], [], []]
+    current = CONTEXT
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if (heading := heading_of(line)) is not None:
+            current = heading
+        elif said := line.lstrip("-*• ").strip():
+            sections[current].append(said)
+    said = "\n".join(line for lines in sections for line in lines)
+    has_headings = any(heading_of(line.strip()) is not None for line in text.split("\n"))
+    if not said or (not has_headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
+        return None
+    return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese(said))
+
+
+def heading_of(line: str) -> int | None:
+    """Return which section a line is the heading of, in either language and any level."""
+    if not line.startswith(("#", "**")):
+        return None
+    plain = line.strip("#*:： ").casefold()
+    for headings in (ENGLISH, CHINESE):
+        for n, heading in enumerate(headings):
+            if plain == heading.strip("# ").casefold():
+                return n
+    return None
+
+
+def with_identifiers(summary: Summary, previous: Summary, leaving: Sequence[AnyMessage]) -> Summary:
+    """Add what the model did not carry over of the identifiers in what leaves and in the previous summary."""
+    text = summary.text()
+    kept = [line for line in previous.sections[THINGS] if not any(word in text for word in IDENTIFIER.findall(line))]
+    kept = [line for line in kept if IDENTIFIER.search(line)]
+    for message in leaving:
+        if message.type in ("human", "ai") and (
+            missing := [one for one in identifiers(text_of(message)) if one not in text]
+        ):
+            kept.append(f"{', '.join(missing)} ({message.id})")
+    things = (*summary.sections[THINGS], *dict.fromkeys(kept))
+    sections = (*summary.sections[:THINGS], things[-MOST_THINGS:], summary.sections[OPEN])
+    return Summary(sections=sections, chinese=summary.chinese)
+
+
+def identifiers(text: str) -> list[str]:
+    """Return what a paraphrase would spoil: links, addresses, paths, codes and long numbers, each once."""
+    return list(dict.fromkeys(IDENTIFIER.findall(text)))
+
+
+def shortened(summary: Summary, limit: int) -> Summary:
+    """Return the summary within `limit` tokens: the oldest lines go, open items last of all."""
+    sections = [list(lines) for lines in summary.sections]
+    while text_tokens(Summary(sections=tuple(map(tuple, sections))).text()) > limit and any(sections):
+        longest = max((WANTS, CONTEXT, THINGS), key=lambda n: len(sections[n]))
+        victim = sections[longest] or sections[OPEN]
+        if len(victim) == 1 and text_tokens(victim[0]) > limit // 2:
+            victim[0] = victim[0][: len(victim[0]) // 2] + "…"
+        else:
+            victim.pop(0)
+    return Summary(sections=tuple(map(tuple, sections)), chinese=summary.chinese)
+
+
+def lines_of(messages: Iterable[AnyMessage]) -> list[str]:
+    """Write messages for the summariser, visible text and calls only, one JSON line each."""
+    lines = []
+    for message in messages:
+        lines.append(as_json({"id": message.id, "role": message.type, "text": text_of(message)}))
+        calls = message.tool_calls if isinstance(message, AIMessage) else []
+        lines += [
+            as_json({"id": message.id, "role": "call", "text": f"{c['name']} {as_json(c['args'])}"}) for c in calls
+        ]
+    return lines
+
+
+def in_parts(lines: Sequence[str], limit: int) -> list[str]:
+    """Join lines to parts of at most `limit` tokens; a longer line is cut into several, and none of it is lost."""
+    parts: list[str] = []
+    room = 0
+    for line in lines:
+        for piece in pieces(line, limit):
+            tokens = text_tokens(piece) + 1
+            if parts and tokens <= room:
+                parts[-1] += f"\n{piece}"
+                room -= tokens
+            else:
+                parts.append(piece)
+                room = limit - tokens
+    return parts
+
+
+def pieces(line: str, limit: int) -> list[str]:
+    """Cut one line into pieces of at most `limit` tokens."""
+    tokens = text_tokens(line)
+    if tokens <= limit:
+        return [line]
+    size = max(len(line) * limit // (tokens * 2), 1)
+    return [line[n : n + size] for n in range(0, len(line), size)]
