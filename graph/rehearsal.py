@@ -100,11 +100,12 @@ class RehearsalModel(BaseChatModel):
         """Answer the newest message: a task of the graph's own, results of tools, or the user."""
         system = text_of(messages[0]) if messages and isinstance(messages[0], SystemMessage) else ""
         newest = last_human(messages)
-        question = text_of(messages[newest]) if newest >= 0 else ""
+        asked = text_of(messages[newest]) if newest >= 0 else ""
         if system.startswith(prompts.EXTRACT):
-            return AIMessage(extraction(json_lines(question)))
+            return AIMessage(extraction(json_lines(asked)))
         if system.startswith(prompts.SUMMARIZE):
-            return AIMessage(summary(json_lines(question)))
+            return AIMessage(summary(json_lines(asked)))
+        question = rules.readable(asked)
         results = [message for message in messages[newest + 1 :] if isinstance(message, ToolMessage)]
         answer = answered(question, results) if results else decided(question, system, tools)
         if isinstance(answer, AIMessage):
@@ -155,11 +156,11 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
             lines.append(say("failed", question, error=text.removeprefix("Error ")))
         elif result.name == "calculator":
             lines.append(say("sum", question, expression=rules.asked_sum(question) or "?", result=text))
-        elif result.name == "current_time":
+        elif result.name == "current_time" and data:
             lines.append(say("time", question, **data))
-        elif result.name == "memory_save":
+        elif result.name == "memory_save" and data:
             lines.append(say("kept" if data.get("saved") == "new" else "known", question, text=data.get("text", "")))
-        elif result.name == "recall":
+        elif result.name == "recall" and data:
             lines.append(from_memory(question, data.get("memories", []), []))
         else:
             lines.append(text)
@@ -169,7 +170,7 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
 def from_memory(question: str, memories: Sequence[dict[str, Any]], facts: Sequence[dict[str, Any]]) -> str:
     """Answer a question with what was kept, verbatim and dated; with facts if the question names them."""
     lines = [say("told", question, date=one["date"], text=one["text"]) for one in memories]
-    lines += [say("fact", question, **fact) for fact in facts if str(fact["key"]).casefold() in question.casefold()]
+    lines += [say("fact", question, **fact) for fact in facts if rules.asks_for(question, str(fact["key"]))]
     return "\n".join(lines) or say("unknown", question)
 
 
@@ -194,18 +195,17 @@ def json_of(text: str) -> dict[str, Any]:
     """Read a JSON object; an empty one for anything else."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
 def extraction(said: Sequence[dict[str, Any]]) -> str:
     """List what the user stated about themselves, word for word."""
-    memories = [{"text": one, "source": line["id"]} for line in said for one in rules.statements(line["text"])]
+    texts = [(line["id"], rules.readable(line["text"])) for line in said]
+    memories = [{"text": one[:500], "source": source} for source, text in texts for one in rules.statements(text)]
     facts = [
-        {"key": key, "value": value, "source": line["id"]}
-        for line in said
-        for key, value in rules.facts_in(line["text"])
+        {"key": key, "value": value, "source": source} for source, text in texts for key, value in rules.facts_in(text)
     ]
     return json.dumps({"memories": memories, "facts": facts}, ensure_ascii=False)
 
@@ -214,7 +214,7 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
     """Take sentences and identifiers from the messages into the four sections, after those of the previous summary."""
     wants, context, things, open_items = (previous(lines, heading) for heading in HEADINGS)
     for line in lines:
-        text = line.get("text", "")
+        text = rules.readable(line.get("text", ""))
         if line.get("role") == "human":
             wants += [one for one in rules.sentences(text) if rules.is_question(one)]
             context += [one for one in rules.sentences(text) if not rules.is_question(one)]
