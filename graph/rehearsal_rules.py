@@ -5,6 +5,8 @@ import unicodedata
 from functools import cache
 from zoneinfo import available_timezones
 
+from nodes.calculator import SUPERSCRIPT
+
 READ_CHARS = 2_000
 """Of a longer text only as much of either end is read: the patterns are made for what people type."""
 
@@ -165,7 +167,7 @@ def capital(text: str) -> str:
 
 def asked_sum(text: str) -> str:
     """Return the arithmetic expression in a text, empty if there is none; dates, codes, ranges and fractions are none."""
-    text = spoken(unicodedata.normalize("NFKC", text.replace("²", "**2").replace("³", "**3")), SURE)
+    text = spoken(unicodedata.normalize("NFKC", SUPERSCRIPT.sub(r"**\1", text)), SURE)
     loose = spoken(text, PERHAPS)
     asked = [one for one in map(expression, SUM.finditer(loose)) if one and is_asked(one, loose)]
     return max(asked, key=len, default="").replace("÷", "/").replace("~", "-").replace("∙", "*").replace("^", "**")

@@ -13,6 +13,9 @@ from decimal import Context as Precision
 from decimal import Decimal, Inexact
 from fractions import Fraction
 
+SUPERSCRIPT = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
+"""Normalised, 3² would be 32."""
+
 MAX_CHARS = 500
 MAX_BITS = 4_096
 """Numerators and denominators beyond this size are refused before they are computed."""
@@ -80,7 +83,8 @@ class BadExpression(ValueError):
 
 def calculate(expression: str) -> str:
     """Return the value of an expression as decimal digits, exact where 28 digits can be. Raises BadExpression."""
-    text = unicodedata.normalize("NFKC", expression.translate(SPELLINGS)).translate(SPELLINGS).strip()
+    text = SUPERSCRIPT.sub(r"**\1", expression.translate(SPELLINGS))
+    text = unicodedata.normalize("NFKC", text).translate(SPELLINGS).strip()
     if not text or len(text) > MAX_CHARS:
         raise BadExpression(f"expected an expression of 1 to {MAX_CHARS} characters, got {len(text)}")
     try:

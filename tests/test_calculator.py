@@ -64,6 +64,7 @@ def test_a_decimal_literal_is_read_digit_by_digit(literal: str) -> None:
         ("1_000 * 2", "2000"),
         ("（１＋２）×３÷２", "4.5"),
         ("5 − 3", "2"),
+        ("3² + 2¹⁰", "1033"),
         ("max(1, 2.5, abs(-3))", "3"),
         ("min（1，2）", "1"),
         ("round(2.675, 2)", "2.68"),
@@ -168,6 +169,8 @@ def test_what_is_too_large_is_refused_before_it_is_computed(expression: str) -> 
         "\x00",
         "\ud800",
         "٣ + 1",
+        "1½",
+        "²",
     ],
 )
 def test_what_is_no_arithmetic_is_refused_in_one_line(expression: str) -> None:

@@ -70,6 +70,7 @@ def result(name: str, content: Any, status: Any = "success") -> list[BaseMessage
         ("what is 5 plus 7 minus 2?", "10"),
         ("2 to the power of 10", "1024"),
         ("3 squared", "9"),
+        ("what is 3² + 2¹⁰?", "1033"),
         ("square root of 16", "4"),
         ("What is sqrt(2) ** 2?", "2"),
         ("abs(-5)", "5"),
