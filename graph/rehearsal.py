@@ -26,6 +26,7 @@ from graph import rehearsal_rules as rules
 from memory.text import is_chinese
 from nodes import prompts
 from nodes.contract import tool_name
+from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 
 LINES_PER_SECTION = 20
@@ -212,28 +213,18 @@ def extraction(said: Sequence[dict[str, Any]]) -> str:
 
 def summary(lines: Sequence[dict[str, Any]]) -> str:
     """Take sentences and identifiers from the messages into the four sections, after those of the previous summary."""
-    wants, context, things, open_items = (previous(lines, heading) for heading in HEADINGS)
+    old = next((line["previous_summary"] for line in lines if "previous_summary" in line), "")
+    wants, context, things, open_items = map(list, (read_summary(old) or Summary()).sections)
     for line in lines:
         text = rules.readable(line.get("text", ""))
         if line.get("role") == "human":
             wants += [one for one in rules.sentences(text) if rules.is_question(one)]
             context += [one for one in rules.sentences(text) if not rules.is_question(one)]
         things += rules.things_in(text) if line.get("role") in ("human", "ai") else []
-    parts = zip(HEADINGS, (wants, context, things, open_items), strict=True)
-    return "\n".join(f"{heading}\n{bullets(found)}" for heading, found in parts)
+    sections = tuple(map(newest, (wants, context, things, open_items)))
+    return Summary(sections=sections, chinese=is_chinese("".join(wants + context))).text()
 
 
-HEADINGS = tuple(line for line in prompts.SUMMARIZE.split("\n") if line.startswith("## "))
-
-
-def previous(lines: Sequence[dict[str, Any]], heading: str) -> list[str]:
-    """Return the entries of one section of the previous summary."""
-    old = next((line["previous_summary"] for line in lines if "previous_summary" in line), "")
-    under = old.split(heading, 1)[1].split("\n## ", 1)[0] if heading in old else ""
-    return [line.removeprefix("- ").strip() for line in under.split("\n") if line.startswith("- ")]
-
-
-def bullets(found: Sequence[str]) -> str:
-    """Write entries as a list, each once, the newest that fit."""
-    unique = list(dict.fromkeys(one[:300] for one in found))
-    return "\n".join(f"- {one}" for one in unique[-LINES_PER_SECTION:])
+def newest(found: Sequence[str]) -> tuple[str, ...]:
+    """Return the newest entries that fit, each once."""
+    return tuple(dict.fromkeys(one[:300] for one in found))[-LINES_PER_SECTION:]

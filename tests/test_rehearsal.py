@@ -15,6 +15,7 @@ from nodes.calculator import calculate
 from nodes.collect import collect
 from nodes.context import Context
 from nodes.extract import lines_of, read_extraction
+from nodes.summary import CHINESE, ENGLISH
 from nodes.valid import as_json
 
 TOOLS = ["recall", "memory_save", "calculator", "current_time"]
@@ -372,13 +373,13 @@ def summarised(previous: str, *lines: tuple[str, str]) -> str:
 
 def test_a_summary_has_the_four_sections_and_keeps_the_old_one() -> None:
     """B011: old entries survive two further summaries; nothing stands twice."""
-    headings = [line for line in prompts.SUMMARIZE.split("\n") if line.startswith("## ")]
     one = summarised(
         "", ("human", "My allergy is penicillin. Which clinic is open?"), ("ai", "See https://a.example/x.")
     )
+    assert [line for line in one.split("\n") if line.startswith("## ")] == list(ENGLISH)
     two = summarised(one, ("human", "订单号是 ABC-20240520-001。几点开门？"))
     three = summarised(two, ("human", "Which clinic is open?"), ("tool", "secret of a tool"))
-    assert [line for line in three.split("\n") if line.startswith("## ")] == headings
+    assert [line for line in three.split("\n") if line.startswith("## ")] == list(CHINESE)
     for kept in ("- My allergy is penicillin.", "https://a.example/x", "- 订单号是 ABC-20240520-001。", "- 几点开门？"):
         assert kept in three
     assert three.count("Which clinic is open?") == 1 and "secret of a tool" not in three
