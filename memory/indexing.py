@@ -40,6 +40,10 @@ class Entry:
     vectors: NDArray[np.float32]
 
 
+MOST_PARTS = 256
+"""Vectors of one text at most: a text of a megabyte would take a minute. Its keywords are all there."""
+
+
 class Index:
     """An embedder, the fields it reads, and whether keywords take part in the order."""
 
@@ -54,7 +58,7 @@ class Index:
         Raises BadValue, naming the item, if the embedder returns no usable vector for one.
         """
         texts = [self._texts(value, paths) for _, value, paths in items]
-        parts = [[part for text in mine for part in self.embedder.split(text)] for mine in texts]
+        parts = [[part for text in mine for part in spread(self.embedder.split(text))] for mine in texts]
         owners = [item[0] for item, mine in zip(items, parts, strict=True) for _ in mine]
         vectors = self._embed([part for mine in parts for part in mine], owners)
         ends = np.cumsum([len(mine) for mine in parts])
@@ -103,6 +107,12 @@ def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | 
     if fields is None and "embed" in config:
         fields = ["$"]
     return Index(embedder or default_embedder(), fields, hybrid=config.get("hybrid", False))
+
+
+def spread(parts: list[str]) -> list[str]:
+    """Return parts, or evenly spaced ones of very many, the first and the last among them."""
+    last = len(parts) - 1
+    return parts if last < MOST_PARTS else [parts[n * last // (MOST_PARTS - 1)] for n in range(MOST_PARTS)]
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

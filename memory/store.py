@@ -139,6 +139,11 @@ class ChromaStore(BaseStore):
         """Run operations in a worker thread."""
         return await asyncio.to_thread(self.batch, list(ops))
 
+    @property
+    def threshold(self) -> float:
+        """The cosine under which the embedder's likeness is chance."""
+        return self._index.embedder.threshold if self._index else 0.0
+
     def find(
         self,
         namespace_prefix: Sequence[str],
