@@ -7,6 +7,7 @@ writes; a counter in the record tells the others to open the folder anew, for Ch
 
 import hashlib
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
@@ -30,6 +31,7 @@ STROKE = 1000
 OVERSAMPLED_MAX = 2000
 """Beyond so many results a filtered query is the cheaper one."""
 
+WORN_MIN = 10_000
 _DUE = f"(i.state = {DERIVED} OR (i.state = {GONE} AND i.parts = 0 AND i.length = 0))"
 
 log = logging.getLogger(__name__)
@@ -59,12 +61,15 @@ def open_server(url: str) -> "ClientAPI":
 
 
 class Chroma:
-    """The collection of one record. `embedded`: whether other processes' writes go unnoticed by the client."""
+    """The collection of one record, on a server or in a folder.
 
-    def __init__(self, db: Database, connect: Callable[[], "ClientAPI"], *, embedded: bool) -> None:
+    A folder is ours alone, but its client does not notice what other processes write.
+    """
+
+    def __init__(self, db: Database, connect: Callable[[], "ClientAPI"], *, folder: Path | None) -> None:
         self._db = db
         self._connect = connect
-        self._embedded = embedded
+        self._folder = folder
         self._lock = RLock()
         self._client: ClientAPI | None = None
         self._collection: Collection | None = None
@@ -103,11 +108,21 @@ class Chroma:
         done = 0
         while self._is_due():
             done += self._stroke()
+            if self._is_worn():
+                with self._lock, self._db.indexing():
+                    self._start_anew()
         return done
 
     def _is_due(self) -> bool:
         with self._db.reading() as session:
             return bool(session.run(f"SELECT 1 FROM mem_items i WHERE {_DUE} LIMIT 1"))
+
+    def _is_worn(self) -> bool:
+        """Whether most of the folder is what was deleted: Chroma never gives that space back."""
+        with self._db.reading() as session:
+            worn = int(get_meta(session, "chroma_worn") or 0)
+            living = int(session.run("SELECT coalesce(sum(vectors), 0) FROM mem_spaces")[0][0])
+        return self._folder is not None and worn > max(WORN_MIN, 2 * living)
 
     def _stroke(self) -> int:
         with self._lock, self._db.indexing():
@@ -131,6 +146,8 @@ class Chroma:
         with self._db.writing() as session:
             rows = session.run(sql, (STROKE,))
             self._advance(session)
+            worn = int(get_meta(session, "chroma_worn") or 0) + sum(row[5] for row in rows)
+            set_meta(session, "chroma_worn", str(worn))
             session.run_many(
                 "UPDATE mem_items SET in_chroma = ? WHERE id = ?", [(max(row[4], row[5]), row[0]) for row in rows]
             )
@@ -177,16 +194,42 @@ class Chroma:
             return self._opened()
 
     def _is_fresh(self) -> bool:
-        return not self._embedded or self._read_generation() == self._generation
+        return self._folder is None or self._read_generation() == self._generation
 
     def _opened(self) -> "Collection":
         """Open the folder, anew if another process has written; only while no other process may write."""
         if self._collection is None or not self._is_fresh():
-            self.close()
-            self._client = self._connect()
-            self._collection = self._checked(self._client)
-            self._generation = self._read_generation()
+            try:
+                self._open()
+            except Exception as error:
+                if self._folder is None:
+                    raise
+                log.warning("Chroma could not open %s (%s); making it anew from the record", self._folder, error)
+                self._start_anew()
+                self._open()
+        assert self._collection is not None
         return self._collection
+
+    def _open(self) -> None:
+        self.close()
+        self._client = self._connect()
+        self._collection = self._checked(self._client)
+        self._generation = self._read_generation()
+
+    def _start_anew(self) -> None:
+        """Empty the folder, and note that Chroma holds nothing."""
+        self.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._note_empty()
+
+    def _note_empty(self) -> None:
+        with self._db.writing() as session:
+            self._advance(session)
+            set_meta(session, "chroma_worn", "0")
+            session.run("UPDATE mem_items SET in_chroma = 0")
+            session.run(f"UPDATE mem_items SET state = {DERIVED} WHERE state = {IN_CHROMA} AND parts > 0")
+            session.run(f"DELETE FROM mem_items WHERE state = {GONE} AND parts = 0 AND length = 0")
 
     def _checked(self, client: "ClientAPI") -> "Collection":
         """Open the collection; if it lost something or holds too much, start it anew from the record."""
@@ -199,15 +242,13 @@ class Chroma:
         family = f"palimpsest-{record[:16]}-"
         name = family + hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
         for other in client.list_collections():
-            if other.name != name and (self._embedded or other.name.startswith(family)):
+            if other.name != name and (self._folder or other.name.startswith(family)):
                 client.delete_collection(other.name)
         collection = self._collection_named(client, name)
         if not known <= collection.count() <= known + pending:
             client.delete_collection(name)
             collection = self._collection_named(client, name)
-            with self._db.writing() as session:
-                session.run("UPDATE mem_items SET in_chroma = 0")
-                session.run(f"UPDATE mem_items SET state = {DERIVED} WHERE state = {IN_CHROMA} AND parts > 0")
+            self._note_empty()
         return collection
 
     def _collection_named(self, client: "ClientAPI", name: str) -> "Collection":

@@ -45,6 +45,10 @@ class Postgres:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+        try:
+            psycopg.connect(url, connect_timeout=10).close()
+        except psycopg.OperationalError as error:
+            raise Unwritable(f"no Postgres answers at {self.name}; is it running, and is the URL right?") from error
         self._pool = ConnectionPool[psycopg.Connection[Row]](
             url,
             min_size=1,
@@ -53,14 +57,8 @@ class Postgres:
             check=ConnectionPool.check_connection,
             # No prepared statements: a pooler between us and the database may not know them.
             kwargs={"autocommit": True, "prepare_threshold": None},
-            open=False,
+            open=True,
         )
-        self._pool.open()
-        try:
-            self._pool.wait(timeout=10)
-        except PoolTimeout as error:
-            self._pool.close()
-            raise Unwritable(f"no Postgres answers at {self.name}; is it running, and is the URL right?") from error
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Row]]:

@@ -76,11 +76,9 @@ def open_store(
         db = open_database(place, database_url)
         stack.callback(db.close)
         prepare(db)
-        if chroma_url:
-            chroma = Chroma(db, lambda: open_server(chroma_url), embedded=False)
-        else:
-            chroma = Chroma(db, lambda: open_folder(place / "chroma"), embedded=True)
-        store = ChromaStore(db, index_from(index, embedder), Vectors(db, chroma, exact_max=exact_max), chroma, ttl=ttl)
+        chroma = open_chroma(db, place / "chroma", chroma_url)
+        vectors = Vectors(db, chroma, exact_max=exact_max)
+        store = ChromaStore(db, index_from(index, embedder), vectors, chroma, ttl=ttl)
         stack.callback(store.close)
         yield store
 
@@ -92,6 +90,13 @@ def open_database(home: Path, url: str | None) -> Database:
     from memory.postgres import Postgres  # needs the extra `postgres`
 
     return Postgres(url)
+
+
+def open_chroma(db: Database, folder: Path, url: str | None) -> Chroma:
+    """Prepare Chroma, to be opened at its first use."""
+    if url is None:
+        return Chroma(db, lambda: open_folder(folder), folder=folder)
+    return Chroma(db, lambda: open_server(url), folder=None)
 
 
 class ChromaStore(BaseStore):
