@@ -98,6 +98,10 @@ def other_model(provider: str, model: str, settings: Settings) -> BaseChatModel:
     """Build a model of another provider whose LangChain package is installed."""
     from langchain.chat_models import init_chat_model
 
+    if not provider or not model:  # an empty name would give a model that is chosen at each call
+        raise BadSetting(
+            f"a model is named provider:name, for example openai:gpt-4.1-mini; got {f'{provider}:{model}'!r}"
+        )
     try:
         built: BaseChatModel = init_chat_model(
             model, model_provider=provider, timeout=settings.timeout_s, max_retries=settings.max_retries

@@ -273,7 +273,7 @@ async def within(work: Awaitable[Any], seconds: float) -> Any:
 def note(event: str, request: ToolCallRequest, **values: Any) -> None:
     """Log one step of a call with its thread, tool, attempt and milliseconds as structured values."""
     if log.isEnabledFor(logging.INFO):
-        known = {"thread": thread_of(), "tool": request.tool_call["name"], "call": request.tool_call["id"], **values}
+        known = {"thread_id": thread_of(), "tool": request.tool_call["name"], "call": request.tool_call["id"], **values}
         log.info(
             "%s %s", event, " ".join(f"{key}={value}" for key, value in known.items()), extra={"event": event, **known}
         )
