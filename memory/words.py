@@ -42,7 +42,7 @@ _MARKS = "\u0300-\u036f\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0900-\u0963\u096
 _LETTER = f"(?:(?![_{_UNSPACED}])[\\w{_MARKS}])"
 _TOKEN = re.compile(
     f"(?P<unspaced>[{_UNSPACED}]+)"
-    r"|(?P<identifier>[a-z0-9_]+(?:[-._/:\\@~]+[a-z0-9_]+)+|[a-z]\w{0,2}(?:\+\+|#)|[a-z0-9]+(?:_+[a-z0-9]+)+)"
+    r"|(?P<identifier>[a-z0-9_]+(?:[-._/:\\@~]+[a-z0-9_]+)+|[a-z][a-z0-9]{0,2}(?:\+\+|#)|[a-z0-9]+(?:_+[a-z0-9]+)+)"
     f"|(?P<word>(?=[^\\W_]){_LETTER}+)"
 )
 _ACCENTS = re.compile("[\u0300-\u036f]")
@@ -137,7 +137,7 @@ def bm25(
 
 def idf(holding: int, documents: int) -> float:
     """Weigh a term by its rarity; never negative, even where every item holds it."""
-    return math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+    return math.log(1 + (max(documents - holding, 0) + 0.5) / (holding + 0.5))
 
 
 def _line(numbers: Mapping[Key, int], place_of: Mapping[Key, int]) -> NDArray[np.float64]:

@@ -25,6 +25,17 @@ def test_one_leg_alone_keeps_its_own_order(vector: dict[int, float]) -> None:
     assert np.all(np.diff(values) < 1e-6)
 
 
+@given(SCORES, SCORES, st.integers(0, 20))
+def test_more_of_the_query_in_an_item_never_moves_it_back(
+    vector: dict[int, float], keyword: dict[int, float], key: int
+) -> None:
+    vector[key] = 0.0
+    keyword[key] = 0.1
+    before = [hit.key for hit in fuse(vector, keyword)].index(key)
+    after = [hit.key for hit in fuse(vector, {**keyword, key: 0.6})].index(key)
+    assert after <= before
+
+
 def test_a_hit_in_one_leg_alone_can_win() -> None:
     vector = {key: 0.2 + key / 1000 for key in range(20)}
     assert fuse(vector, {"order": 0.6, 3: 0.1})[0].key == "order"

@@ -89,6 +89,28 @@ def test_bm25_prefers_the_rare_term_and_the_shorter_item_and_leaves_out_the_rest
     assert "d" not in scores
 
 
+def share(query: str, texts: list[str]) -> dict[int, float]:
+    held = [terms(text) for text in texts]
+    postings = {
+        term: {number: mine.count(term) for number, mine in enumerate(held) if term in mine}
+        for term in query_terms(query)
+    }
+    lengths = {number: len(mine) for number, mine in enumerate(held)}
+    mean = sum(lengths.values()) / len(lengths)
+    return bm25(postings, lengths, documents=len(texts), mean_length=mean)
+
+
+@given(st.lists(ANY_TEXT, min_size=1, max_size=6), ANY_TEXT)
+def test_shares_lie_between_0_and_1_for_any_texts(texts: list[str], query: str) -> None:
+    assert all(0 < score < 1 for score in share(query, texts).values())
+
+
+def test_an_error_code_finds_its_entry_first() -> None:
+    entries = ["ERR-4822 disk full", "ERR-4821 network down", "error 4821 items sold", "an err on 12 May"]
+    shares = share("what was ERR-4821?", entries)
+    assert max(shares, key=lambda number: shares[number]) == 1
+
+
 def test_a_term_that_no_item_holds_makes_every_share_smaller() -> None:
     known = {"tea": {"a": 1}}
     with_unknown = bm25({**known, "zebra": {}}, {"a": 5}, documents=4, mean_length=6.0)
