@@ -49,7 +49,7 @@ def test_any_updates_give_messages_with_unique_ids_and_no_markers(updates: list[
 @given(ANY_TEXT)
 def test_no_control_character_or_lone_surrogate_enters_anywhere(text: str) -> None:
     """B040, B060: content, arguments, names, ids, metadata and artifacts alike; tabs and line ends stay."""
-    dirty = f"a\x00\t\n\ud835{text}"
+    dirty = f"a\x00\t\n\ud835 {text}"
     call = {"name": dirty, "args": {dirty: [dirty]}, "id": dirty}
     broken = {"name": dirty, "args": dirty, "id": dirty, "error": dirty}
     answer = AIMessage(
