@@ -14,6 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import get_runtime
 from langgraph.store.base import BaseStore
 
+from graph.locks import ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
 from graph.savers import open_saver
 from graph.settings import Settings, checked_home, load_settings
@@ -22,7 +23,7 @@ from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
 from nodes.contract import Tool, distinct, mount
 from nodes.reason import reason
-from nodes.recall import recall
+from nodes.recall import next_after_recall, recall
 from nodes.remember import remember
 from nodes.state import Input, State
 from nodes.summarize import next_after_remember, next_after_summarize, summarize
@@ -33,6 +34,7 @@ Agent = CompiledStateGraph[State, Context, Input, State]
 Builder = StateGraph[State, Context, Input, State]
 
 CHECKPOINTS = "threads.sqlite"
+LOCKS = "locks"
 RECURSION_LIMIT = 250
 """Above what a turn of the largest `max_steps` needs (two per step and the rest), far under LangGraph's 10,007."""
 
@@ -58,7 +60,7 @@ def build_agent(
     builder.add_node("remember", node(remember, models))
     builder.add_node("summarize", node(summarize, models))
     builder.add_edge(START, "recall")
-    builder.add_edge("recall", "reason")
+    builder.add_conditional_edges("recall", next_after_recall, {"question": "reason", "close": "remember"})
     builder.add_conditional_edges("reason", next_after_reason, {"calls": "tools", "no calls left": "remember"})
     builder.add_edge("tools", "reason")
     builder.add_conditional_edges("remember", next_step, {"page too long": "summarize", "page fits": END})
@@ -106,7 +108,7 @@ def open_agent(
     home = checked_home(settings.home)
     builder = build_agent(model=model, tools=tools, settings=settings)
     with open_saver(home / CHECKPOINTS) as saver, open_memory(settings) as store:
-        yield compiled(builder, saver, store)
+        yield compiled(builder, saver, store, settings)
 
 
 @asynccontextmanager
@@ -120,9 +122,13 @@ async def aopen_agent(settings: Settings | None = None, **options: Any) -> Async
         await asyncio.to_thread(opening.__exit__, None, None, None)
 
 
-def compiled(builder: Builder, saver: BaseCheckpointSaver[Any] | None, store: BaseStore | None) -> Agent:
-    """Compile a builder with its limit on steps set."""
+def compiled(
+    builder: Builder, saver: BaseCheckpointSaver[Any] | None, store: BaseStore | None, settings: Settings | None = None
+) -> Agent:
+    """Compile a builder with its limit on steps set; with settings, runs take turns on a thread of their home."""
     graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
+    if settings is not None:
+        graph = locked(graph, ThreadLocks(settings.home / LOCKS, wait_s=settings.timeout_s))
     return graph.with_config(recursion_limit=RECURSION_LIMIT)
 
 

@@ -106,6 +106,8 @@ class RehearsalModel(BaseChatModel):
             return AIMessage(extraction(json_lines(asked)))
         if system.startswith(prompts.SUMMARIZE):
             return AIMessage(summary(json_lines(asked)))
+        if system.startswith(prompts.ABSTRACT):
+            return AIMessage(abstract(json_lines(asked)))
         question = rules.readable(asked)
         results = [message for message in messages[newest + 1 :] if isinstance(message, ToolMessage)]
         answer = answered(question, results) if results else decided(question, system, tools)
@@ -223,6 +225,12 @@ def summary(lines: Sequence[dict[str, Any]]) -> str:
         things += rules.things_in(text) if line.get("role") in ("human", "ai") else []
     sections = tuple(map(newest, (wants, context, things, open_items)))
     return Summary(sections=sections, chinese=is_chinese("".join(wants + context))).text()
+
+
+def abstract(lines: Sequence[dict[str, Any]]) -> str:
+    """Join what the user said and asked, the newest last, to a few sentences."""
+    sections = (read_summary(summary(lines)) or Summary()).sections
+    return " ".join([*sections[0][-2:], *sections[1][-3:]])
 
 
 def newest(found: Sequence[str]) -> tuple[str, ...]:

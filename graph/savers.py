@@ -23,6 +23,16 @@ SCHEMA = 1
 """Version of the file, kept in SQLite's `user_version`; a larger one was written by a newer Palimpsest."""
 
 
+OLD_CHECKPOINTS = """
+    DELETE FROM {table} WHERE thread_id = ? AND (checkpoint_ns, checkpoint_id) NOT IN (
+        SELECT checkpoint_ns, checkpoint_id FROM (
+            SELECT checkpoint_ns, checkpoint_id,
+                row_number() OVER (PARTITION BY checkpoint_ns ORDER BY checkpoint_id DESC) AS age
+            FROM checkpoints WHERE thread_id = ?
+        ) WHERE age <= ?
+    )"""
+
+
 class BadThread(ValueError):
     """A thread id that no saver should be given."""
 
@@ -60,6 +70,33 @@ class Saver(SqliteSaver):
                 tuple(run_ids),
             )
             cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1) -> int:
+        """Delete all but the newest `keep` checkpoints of threads; return how many went. What is unfinished stays.
+
+        `strategy` is LangGraph's: "keep_latest", or "delete" for all of them.
+        """
+        kept = 0 if strategy == "delete" else max(keep, 1)
+        gone = 0
+        with self.cursor() as cursor:
+            for thread in thread_ids:
+                cursor.execute(OLD_CHECKPOINTS.format(table="writes"), (thread, thread, kept))
+                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints"), (thread, thread, kept))
+                gone += cursor.rowcount
+        return gone
+
+    def compact(self) -> tuple[int, int]:
+        """Give the room of what was deleted back to the disk; return the file's bytes before and after."""
+        with self.lock:
+            before = self.size()
+            self.conn.execute("VACUUM")
+            self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before, self.size()
+
+    def size(self) -> int:
+        """Return the bytes of the file."""
+        pages, size = (self.conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages) * int(size)
 
     def threads(self) -> Sequence[str]:
         """Return the ids of all threads, the last written first."""
@@ -104,6 +141,10 @@ class Saver(SqliteSaver):
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`, in a worker thread."""
         await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1) -> int:
+        """As `prune`, in a worker thread."""
+        return await asyncio.to_thread(self.prune, thread_ids, strategy=strategy, keep=keep)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`, in a worker thread."""

@@ -53,7 +53,9 @@ def alone(opening: Callable[[], T]) -> T:
 @cache
 def agent() -> Agent:
     """Return the graph without saver and store, which the server sets; called on every run, built once."""
-    return compiled(build_agent(), None, None)
+    settings = load_settings()
+    checked_home(settings.home)
+    return compiled(build_agent(settings=settings), None, None, settings)
 
 
 @asynccontextmanager

@@ -1,13 +1,13 @@
-"""The catalogue: which threads a user has, what each began with, and when it was last used."""
+"""The catalogue: which threads a user has, what each began with, when it was last used, what ended ones were about."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from langgraph.store.base import BaseStore, Item
 
 from memory.labels import label
-from memory.memories import LISTED_AT_ONCE, now
+from memory.memories import LISTED_AT_ONCE, close_hits, now
 from memory.owner import owned
 from memory.text import clean
 
@@ -16,13 +16,23 @@ TITLE_CHARS = 80
 
 @dataclass(frozen=True, kw_only=True)
 class Thread:
-    """One conversation. `began` and `used` are ISO-8601 in UTC; `title` is the start of the first message."""
+    """One conversation. `began` and `used` are ISO-8601 in UTC; `title` is the start of the first message.
+
+    `abstract` tells what it was about once it was `closed`, empty before.
+    """
 
     id: str
     title: str
     began: str
     used: str
     turns: int
+    abstract: str = ""
+    closed: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something was said since it was closed, or it never was."""
+        return not self.closed or self.used > self.closed
 
 
 class Catalogue:
@@ -38,15 +48,27 @@ class Catalogue:
         stamp = self.clock().astimezone(UTC).isoformat(timespec="seconds")
         known = self.get(thread)
         title = known.title if known else " ".join(clean(first).split())[:TITLE_CHARS]
-        noted = Thread(
-            id=thread,
-            title=title,
-            began=known.began if known else stamp,
-            used=stamp,
-            turns=known.turns + 1 if known else 1,
+        fresh = Thread(id=thread, title=title, began=stamp, used=stamp, turns=0)
+        return self.put(replace(known or fresh, used=stamp, turns=(known.turns if known else 0) + 1))
+
+    def close(self, thread: str, abstract: str) -> Thread:
+        """Write the abstract of a thread that has ended."""
+        stamp = self.clock().astimezone(UTC).isoformat(timespec="seconds")
+        known = self.get(thread) or Thread(id=thread, title="", began=stamp, used=stamp, turns=0)
+        return self.put(replace(known, abstract=clean(abstract), closed=stamp))
+
+    def put(self, thread: Thread) -> Thread:
+        """Write an entry; what can be searched of it is its abstract."""
+        self.store.put(
+            self.namespace, label(thread.id), asdict(thread), index=["abstract"] if thread.abstract else False
         )
-        self.store.put(self.namespace, label(thread), asdict(noted), index=False)
-        return noted
+        return thread
+
+    def search(self, query: str, *, limit: int, but: str = "") -> list[Thread]:
+        """Find ended threads by what they were about, all but the one of this id; best first."""
+        hits = close_hits(self.store, self.namespace, query, limit=limit + 1)
+        threads = [Thread(**hit.value) for hit in hits if hit.value.get("abstract")]
+        return [thread for thread in threads if thread.id != but][:limit]
 
     def get(self, thread: str) -> Thread | None:
         """Return one thread of this user by its id."""

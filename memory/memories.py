@@ -75,13 +75,7 @@ class Memories:
 
     def search(self, query: str, *, limit: int, threshold: float | None = None) -> list[Memory]:
         """Find what is close to the query, best first. `threshold` is the least cosine; None: the embedder's own."""
-        if limit <= 0 or not clean(query).strip():
-            return []
-        look = getattr(self.store, "find", self.store.search)  # `find` leaves out what matched in neither leg
-        hits: list[SearchItem] = look(self.namespace, query=clean(query), limit=limit)
-        floor = getattr(self.store, "threshold", 0.0) if threshold is None else threshold
-        best = max((hit.score for hit in hits if hit.score is not None), default=0.0)
-        return [found(hit) for hit in hits if hit.score is None or hit.score >= max(floor, NEAR_BEST * best)]
+        return [found(hit) for hit in close_hits(self.store, self.namespace, query, limit=limit, threshold=threshold)]
 
     def get(self, key: str) -> Memory | None:
         """Return one memory of this user by its id."""
@@ -98,6 +92,20 @@ class Memories:
     def at(self) -> str:
         """Return the clock's time in UTC, to the second."""
         return self.clock().astimezone(UTC).isoformat(timespec="seconds")
+
+
+def close_hits(
+    store: BaseStore, namespace: tuple[str, ...], query: str, *, limit: int, threshold: float | None = None
+) -> list[SearchItem]:
+    """Search a namespace and leave out chance: what is under the threshold, or far under the best hit."""
+    query = clean(query)
+    if limit <= 0 or not query.strip():
+        return []
+    look = getattr(store, "find", store.search)  # `find` leaves out what matched in neither leg
+    hits: list[SearchItem] = look(namespace, query=query, limit=limit)
+    floor = getattr(store, "threshold", 0.0) if threshold is None else threshold
+    best = max((hit.score for hit in hits if hit.score is not None), default=0.0)
+    return [hit for hit in hits if hit.score is None or hit.score >= max(floor, NEAR_BEST * best)]
 
 
 def memory_id(text: str) -> str:

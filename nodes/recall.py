@@ -1,16 +1,22 @@
 """recall: what long-term memory holds on the question, read from the store before the model is asked."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from langgraph.runtime import Runtime
 
+from memory.catalogue import Catalogue, Thread
 from memory.facts import Facts
 from memory.memories import Memories, Memory
 from nodes.calls import Update
-from nodes.context import Context, NotYourThread, check_tools, context_of, user_of
+from nodes.close import is_closing
+from nodes.context import Context, NotYourThread, check_tools, context_of, thread_of, user_of
 from nodes.state import Recalled, RecalledMemory, State
 from nodes.text import question_of
 from nodes.trace import Watch
+
+ABSTRACTS = 2
+"""Earlier conversations that are brought up at most."""
 
 
 def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> Update:
@@ -22,6 +28,8 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
     check_tools(context_of(runtime), tools)
     if state.get("owner", user) != user:
         raise NotYourThread("this thread was begun by another user; start one of your own")
+    if is_closing(state):
+        return {"owner": user, "stop_reason": "closed", "steps": watch.step(closing=True)}
     recalled = recalled_for(question_of(state["messages"]), runtime)
     steps = watch.step(status=recalled["status"], memories=recalled["memories"], facts=len(recalled["facts"]))
     return {"owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False, "steps": steps}
@@ -40,11 +48,22 @@ def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
             found = Memories(store, user=user).search(
                 question, limit=context.recall_k, threshold=context.recall_threshold
             )
-            recalled["memories"] = [shown(memory) for memory in found]
-            recalled["status"] = "found" if found else "nothing"
+            ended = Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread_of())
+            recalled["memories"] = [*map(shown, found), *map(shown_thread, ended)]
+            recalled["status"] = "found" if recalled["memories"] else "nothing"
     except Exception as error:  # the turn goes on without memory, and says so
         recalled |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     return recalled
+
+
+def shown_thread(thread: Thread) -> RecalledMemory:
+    """Write the abstract of an earlier conversation as the state keeps it."""
+    return RecalledMemory(id=thread.id, text=thread.abstract, at=thread.used, score=None, why="an earlier conversation")
+
+
+def next_after_recall(state: State) -> Literal["question", "close"]:
+    """Go to the model, or straight to the end of the conversation."""
+    return "close" if is_closing(state) else "question"
 
 
 def shown(memory: Memory) -> RecalledMemory:

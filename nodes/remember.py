@@ -4,7 +4,7 @@ No model is called unless something is due. What cannot be extracted now is due 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,8 @@ from memory.facts import Facts
 from memory.memories import Memories, Source, now
 from memory.transcript import Entry, Transcript
 from nodes import prompts
-from nodes.calls import Failure, Plan, Request
+from nodes.calls import Failure, Plan, Reply, Request
+from nodes.close import close
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.cut import is_over
 from nodes.extract import Extraction, lines_of, read_extraction
@@ -26,34 +27,42 @@ from nodes.trace import Watch
 
 
 def remember(state: State, runtime: Runtime[Context]) -> Plan:
-    """File every message of the thread that is not filed; write memories and facts; move `extracted_to` on."""
+    """File every message of the thread that is not filed; extract what is due; write the abstract at the end of it."""
     watch = Watch("remember")
     if runtime.store is None:
-        return {"steps": watch.step(filed=0, why="no store")}
+        return {"close": False, "steps": watch.step(filed=0, why="no store")}
     filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
-    if state.get("stop_reason"):
+    if state.get("stop_reason") not in ("", "closed", None):
         Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
+    update, told = yield from extracted(state, runtime)
+    if state.get("close"):
+        told |= yield from close(state, runtime)
+    return {**update, "close": False, "steps": watch.step(filed=len(filed), **told)}
+
+
+def extracted(
+    state: State, runtime: Runtime[Context]
+) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
+    """Extract from what is due; return the update of `extracted_to`, if it moves, and what to tell."""
     due = due_messages(state, context_of(runtime))
     if not due:
-        return {"steps": watch.step(filed=len(filed))}
+        return {}, {}
     said = [(str(message.id), text_of(message)) for message in due]
     messages = [SystemMessage(prompts.EXTRACT), HumanMessage(lines_of(said))]
-    extraction, error = None, ""
+    error = ""
     for _ in range(2):
         reply = yield Request(model=context_of(runtime).model, messages=messages, stream=False, quiet=True)
         error = reply.reason if isinstance(reply, Failure) else "the extractor's answer holds no JSON object"
         extraction = None if isinstance(reply, Failure) else read_extraction(text_of(reply), said)
         if extraction is not None:
-            break
-    if extraction is None:
-        return {"steps": watch.step(filed=len(filed), failed=error)}
-    kept = keep(extraction, runtime)
-    return {"extracted_to": said[-1][0], "steps": watch.step(filed=len(filed), **kept)}
+            return {"extracted_to": said[-1][0]}, keep(extraction, runtime)
+    return {}, {"failed": error}
 
 
 def due_messages(state: State, context: Context) -> list[AnyMessage]:
     """Return the user's messages from which nothing was extracted yet, if the policy says that it is time."""
-    is_time = {"turn": True, "compaction": is_over(state, context), "off": False}[context.extract]
+    ending = bool(state.get("close"))
+    is_time = {"turn": True, "compaction": ending or is_over(state, context), "off": False}[context.extract]
     said = [message for message in state["messages"] if isinstance(message, HumanMessage)]
     ids = [message.id for message in said]
     start = ids.index(done) + 1 if (done := state.get("extracted_to")) in ids else 0

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from memory.text import clean_all
 
-StopReason = Literal["answered", "max_steps", "empty_answer", "broken_calls", "empty_question", "model_error"]
+StopReason = Literal["answered", "max_steps", "empty_answer", "broken_calls", "empty_question", "model_error", "closed"]
 
 
 class RecalledMemory(TypedDict):
@@ -106,6 +106,9 @@ class Input(TypedDict):
     """What a caller gives: the new messages of the turn."""
 
     messages: Annotated[list[AnyMessage], add_clean_messages]
+
+    close: NotRequired[bool]
+    """Whether the conversation ends with this input: the rest is filed, an abstract goes into the catalogue."""
 
 
 class State(Input):

@@ -51,9 +51,7 @@ def read_summary(answer: str) -> Summary | None:
 
     None if it holds nothing, or is an error message.
     """
-    text = THINKING.sub("", answer).strip()
-    if fenced := FENCE.match(text):
-        text = fenced[1]
+    text = read_text(answer)
     sections: list[list[str]] = [[], [], [], []]
     current = CONTEXT
     for raw in text.split("\n"):
@@ -67,6 +65,13 @@ def read_summary(answer: str) -> Summary | None:
     if not said or (not has_headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
         return None
     return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese(said))
+
+
+def read_text(answer: str) -> str:
+    """Return what a model said without its thoughts and fences."""
+    text = THINKING.sub("", answer).strip()
+    fenced = FENCE.match(text)
+    return (fenced[1] if fenced else text).strip()
 
 
 def heading_of(line: str) -> int | None:
@@ -140,6 +145,18 @@ def in_parts(lines: Sequence[str], limit: int) -> list[str]:
                 parts.append(piece)
                 room = limit - tokens
     return parts
+
+
+def newest_part(lines: Sequence[str], limit: int) -> list[str]:
+    """Return the newest lines that together have at most `limit` tokens, the oldest cut to what room is left."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        tokens = text_tokens(line) + 1
+        if tokens > limit:
+            return [pieces(line, max(limit, 1))[-1], *kept] if limit > 0 else kept
+        kept.insert(0, line)
+        limit -= tokens
+    return kept
 
 
 def pieces(line: str, limit: int) -> list[str]:

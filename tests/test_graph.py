@@ -25,7 +25,8 @@ def test_the_drawing_shows_five_nodes_and_the_loop():
     assert set(drawn.nodes) == {"__start__", "recall", "reason", "tools", "remember", "summarize", "__end__"}
     assert edges == {
         ("__start__", "recall", False),
-        ("recall", "reason", False),
+        ("recall", "reason", True),
+        ("recall", "remember", True),
         ("reason", "tools", True),
         ("reason", "remember", True),
         ("tools", "reason", False),

@@ -1,0 +1,43 @@
+"""The end of a conversation: a dated abstract of it goes into the catalogue, where later threads can recall it."""
+
+from collections.abc import Generator
+from typing import Any
+
+from langchain_core.messages import HumanMessage, SystemMessage
+from langgraph.runtime import Runtime
+
+from memory.catalogue import Catalogue
+from nodes import prompts
+from nodes.calls import Failure, Reply, Request
+from nodes.context import Context, context_of, thread_of, user_of
+from nodes.state import State
+from nodes.summary import lines_of, newest_part, read_text
+from nodes.text import text_of
+from nodes.valid import as_json
+
+WINDOW_SHARE = 0.5
+MOST_CHARS = 1_000
+
+
+def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, dict[str, Any]]:
+    """Write the abstract from the running summary and what is still on the page; return what to tell of it.
+
+    If the model fails, the thread stays open, and the next sweep tries again.
+    """
+    context = context_of(runtime)
+    page = newest_part(lines_of(state["messages"]), int(context.token_budget * WINDOW_SHARE))
+    text = "\n".join([as_json({"previous_summary": state.get("summary", "")}), *page])
+    messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
+    reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
+    abstract = "" if isinstance(reply, Failure) else read_text(text_of(reply))[:MOST_CHARS]
+    if not abstract:
+        return {"closed": False, "why": reply.reason if isinstance(reply, Failure) else "the abstract was empty"}
+    assert runtime.store is not None
+    Catalogue(runtime.store, user=user_of(runtime)).close(thread_of(), abstract)
+    return {"closed": True, "abstract": abstract}
+
+
+def is_closing(state: State) -> bool:
+    """Whether the caller ended the conversation, and nothing is left to answer."""
+    messages = state["messages"]
+    return bool(state.get("close")) and not (messages and isinstance(messages[-1], HumanMessage))
