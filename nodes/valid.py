@@ -60,6 +60,7 @@ class Repair:
         self.system: list[str] = []
         self.changes: list[str] = []
         self.call_ids: set[str] = set()
+        self.next_number: dict[str, int] = {}
 
     def run(self) -> Iterator[AnyMessage]:
         """Yield the valid list in order."""
@@ -99,10 +100,11 @@ class Repair:
     def sendable(self, call: ToolCall) -> ToolCall:
         """Give a call an id that no earlier call of this list has; servers that count from one repeat theirs (B032)."""
         wanted = clean(call["id"] or "") or "call"
-        unique, n = wanted, 2
+        unique, n = wanted, self.next_number.get(wanted, 2)
         while unique in self.call_ids or len(unique) > MAX_ID_CHARS:
             unique, n = f"{wanted[: MAX_ID_CHARS - 6]}-{n}", n + 1
         self.call_ids.add(unique)
+        self.next_number[wanted] = n
         return ToolCall(name=sendable_name(call["name"]), args=json_of(call["args"]), id=unique, type="tool_call")
 
     def result(self, at: tuple[int, int], call: ToolCall) -> ToolMessage:
