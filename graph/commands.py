@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_agent, open_memory
 from graph.doctor import examine
+from graph.locks import ThreadBusy
 from graph.models import ModelShelf
 from graph.savers import BadThread, check_thread, open_saver
 from graph.settings import BadSetting, CannotStart, Settings, checked_home, load_settings
@@ -33,7 +34,7 @@ from nodes.text import text_of
 from nodes.toolbox import OWN_TOOLS
 
 USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
-FAILURES = (CannotStart, StoreError, OSError, sqlite3.Error)
+FAILURES = (CannotStart, StoreError, ThreadBusy, OSError, sqlite3.Error)
 ANSWERED = ("answered", "max_steps")
 
 
@@ -145,6 +146,7 @@ async def streamed(agent: Agent, line: str, thread: str, context: Context) -> st
             print(text, end="", flush=True)
     if printing:
         print(flush=True)
+    tell_what_failed(values)
     return str(values.get("stop_reason", ""))
 
 
@@ -160,6 +162,7 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
         raise BadSetting('the question is empty; write one, for example: palimpsest ask "What do you know about me?"')
     with open_agent(settings, model=built(settings, context)) as agent:
         values = agent.invoke(question(text), config_of(arguments.thread or str(uuid4())), context=context)
+    tell_what_failed(values)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
     if arguments.json:
         messages = [{"id": message.id, **as_openai(message)} for message in values["messages"]]
@@ -169,6 +172,16 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     else:
         print(f"palimpsest: {answer}", file=sys.stderr)
     return 0 if stop in ANSWERED else 1
+
+
+def tell_what_failed(values: dict[str, Any]) -> None:
+    """Print to stderr what of the turn could not be kept; the answer stands all the same."""
+    for step in values.get("steps", []):
+        if step["node"] == "remember" and (reason := step["detail"].get("failed")):
+            print(
+                f"palimpsest: not all of this turn went into memory; the next one tries again: {reason}",
+                file=sys.stderr,
+            )
 
 
 def as_openai(message: BaseMessage) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from memory.facts import Facts
 from memory.memories import Memories, Source, now
 from memory.transcript import Entry, Transcript
 from nodes import prompts
-from nodes.calls import Failure, Plan, Reply, Request
+from nodes.calls import Failure, Plan, Reply, Request, reason_of
 from nodes.close import close
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.cut import is_over
@@ -27,17 +27,29 @@ from nodes.trace import Watch
 
 
 def remember(state: State, runtime: Runtime[Context]) -> Plan:
-    """File every message of the thread that is not filed; extract what is due; write the abstract at the end of it."""
+    """File every message of the thread that is not filed; extract what is due; write the abstract at the end of it.
+
+    A store that fails does not take the answer with it: the step tells, and the next turn files what is missing.
+    """
     watch = Watch("remember")
     if runtime.store is None:
         return {"close": False, "steps": watch.step(filed=0, why="no store")}
+    try:
+        update, told = yield from kept(state, runtime)
+    except Exception as error:
+        update, told = {}, {"failed": reason_of(error)}
+    return {**update, "close": False, "steps": watch.step(**told)}
+
+
+def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
+    """Do it; return the update of `extracted_to`, if it moves, and what to tell."""
     filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
     if state.get("stop_reason") not in ("", "closed", None):
         Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
     update, told = yield from extracted(state, runtime)
     if state.get("close"):
         told |= yield from close(state, runtime)
-    return {**update, "close": False, "steps": watch.step(filed=len(filed), **told)}
+    return update, {"filed": len(filed), **told}
 
 
 def extracted(
