@@ -1,21 +1,12 @@
-"""Whole results of tools that were too long for the page: kept by call, read on in pieces. They are not searched."""
+"""Whole results of tools that were too long for the page: kept by content, read on in pieces. They are not searched."""
 
-from dataclasses import dataclass
+import hashlib
 
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.labels import label
 from memory.owner import owned
 from memory.text import clean
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A piece of a whole: `total` characters in all, `next_offset` where the rest begins, None at the end."""
-
-    text: str
-    total: int
-    next_offset: int | None
 
 
 class Outputs:
@@ -25,18 +16,19 @@ class Outputs:
         self.store = store
         self.namespace = owned(user, "outputs", thread)
 
-    def keeping(self, call_id: str, text: str) -> PutOp:
-        """Return the operation that keeps a whole result under its call's id."""
-        return PutOp(self.namespace, label(call_id), {"text": clean(text)}, index=False)
+    def keeping(self, text: str) -> tuple[str, PutOp]:
+        """Return the id under which a whole result can be read again, and the operation that keeps it.
 
-    def read(self, call_id: str, *, offset: int, limit: int) -> Piece | None:
-        """Return a piece of a kept result from `offset` on, None if there is none of this id."""
-        item = self.store.get(self.namespace, label(call_id))
-        if item is None:
-            return None
-        text = item.value["text"]
-        end = offset + limit
-        return Piece(text=text[offset:end], total=len(text), next_offset=end if end < len(text) else None)
+        Servers that count from one use the ids of calls again; two results with one id have the same text here.
+        """
+        text = clean(text)
+        id = "r-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+        return id, PutOp(self.namespace, id, {"text": text}, index=False)
+
+    def read(self, id: str) -> str | None:
+        """Return a kept result, None if there is none of this id."""
+        item = self.store.get(self.namespace, label(id))
+        return item.value["text"] if item else None
 
     def erase(self) -> None:
         """Delete everything that was kept for this thread."""

@@ -6,97 +6,148 @@ one is wanted (3.0 → 3), and, by pydantic's JSON mode, ISO dates and times and
 """
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import jsonschema
-from langchain_core.tools import BaseTool
+from jsonschema.exceptions import ValidationError as SchemaProblem
+from jsonschema.protocols import Validator
 from pydantic import BaseModel, ValidationError
 
+Schema = dict[str, Any]
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str, str, Any]
 """Where, what the field is wanted to be (integer, number, boolean or else empty), the message, and what came."""
 
 WANTED = {"int_type": "integer", "float_type": "number", "bool_type": "boolean", "int_from_float": "integer"}
 MISSING = "Field required"
-WHOLE = re.compile(r"[+-]?\d{1,18}")
-DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+MOST_TOLD = 8
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})", re.ASCII)
+DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*)\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 class BadArguments(ValueError):
     """Arguments that do not fit; the message names each field, what it must be and what came."""
 
 
-def checked(tool: BaseTool, args: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments that fit the tool, coerced as the module says. Raises BadArguments.
+def checked(args: dict[str, Any], schema: Schema, by: type[BaseModel] | Validator) -> dict[str, Any]:
+    """Return arguments that fit, coerced as the module says. Raises BadArguments.
 
-    `schema` is the JSON schema of the parameters as the model was sent it.
+    `schema` is the JSON schema of the parameters as the model was sent it, `by` what judges the values.
     """
-    if strange := unknown_keys(args, schema):
+    if strange := list(unknown_keys(args, schema)):
         known = ", ".join(schema.get("properties", {})) or "none"
         raise BadArguments(f"unknown: {', '.join(strange)}; the parameters are {known}.")
-    problems = problems_with(tool, args, schema)
-    mended = args
-    for location, wanted, _, came in problems:
-        value = coerced(came, wanted)
-        mended = replaced(mended, location, value) if value is not None else mended
+    problems = problems_with(args, by)
+    mended = mend(args, problems)
     if mended is not args:
-        problems = problems_with(tool, mended, schema)
+        problems = problems_with(mended, by)
     if problems:
-        raise BadArguments(" ".join(told(problem) for problem in problems[:8]))
+        raise BadArguments(say(problems))
     return mended
 
 
-def problems_with(tool: BaseTool, args: dict[str, Any], schema: dict[str, Any]) -> Sequence[Problem]:
+def problems_with(args: dict[str, Any], by: type[BaseModel] | Validator) -> Sequence[Problem]:
     """List what does not fit, strictly: by the tool's pydantic model, or by its JSON schema if that is all it has."""
-    model = tool.tool_call_schema
-    if isinstance(model, dict):
-        errors = jsonschema.Draft202012Validator(schema).iter_errors(args)
-        return [
-            (tuple(e.absolute_path), e.validator_value if e.validator == "type" else "", e.message, e.instance)
-            for e in errors
-        ]
-    assert issubclass(model, BaseModel)
-    try:
-        model.model_validate_json(json.dumps(args), strict=True)
-    except ValidationError as error:
-        return [(e["loc"], WANTED.get(e["type"], ""), e["msg"], e["input"]) for e in error.errors()]
-    return []
-
-
-def unknown_keys(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
-    """List the dotted names of keys that a closed object of the schema does not know, at every level."""
-    if branches := schema.get("anyOf"):
-        return min(
-            (unknown_keys(value, branch, path) for branch in branches if may_be(value, branch)), key=len, default=[]
-        )
-    if isinstance(value, list):
-        items = schema.get("items", {})
-        return [name for n, one in enumerate(value) for name in unknown_keys(one, items, f"{path}{n}.")]
-    if not isinstance(value, dict) or "properties" not in schema:
+    if isinstance(by, type) and issubclass(by, BaseModel):
+        try:
+            by.model_validate_json(json.dumps(args), strict=True)
+        except ValidationError as error:
+            return of_model(error)
         return []
-    known = schema["properties"]
-    strange = [f"{path}{key}" for key in value if key not in known and schema.get("additionalProperties") is False]
-    return strange + [
-        name for key in value if key in known for name in unknown_keys(value[key], known[key], f"{path}{key}.")
-    ]
+    return [problem for error in by.iter_errors(args) for problem in of_schema(error)]
 
 
-def may_be(value: Any, schema: dict[str, Any]) -> bool:
+def of_model(error: ValidationError) -> list[Problem]:
+    """Read what pydantic found."""
+    return [(e["loc"], WANTED.get(e["type"], ""), e["msg"], e["input"]) for e in error.errors(include_url=False)]
+
+
+def of_schema(error: SchemaProblem) -> Iterator[Problem]:
+    """Read what jsonschema found: each missing name by itself, and a union by what each of its branches wants."""
+    at = tuple(error.absolute_path)
+    if error.validator == "required":
+        name = next((name for name in error.validator_value if error.message.startswith(repr(name))), "")
+        yield (*at, name), "", MISSING, error.instance
+    elif error.context:
+        for branch in error.context:
+            yield from of_schema(branch)
+    elif error.validator == "type":
+        kinds = error.validator_value
+        for kind in [kinds] if isinstance(kinds, str) else kinds:
+            yield at, kind, f"must be of type {kind}", error.instance
+    else:
+        yield at, "", error.message, error.instance
+
+
+def unknown_keys(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
+    """Yield the dotted names of keys that a closed object of the schema does not know, at every level."""
+    if branches := schema.get("anyOf") or schema.get("oneOf"):
+        found = [list(unknown_keys(value, branch, path)) for branch in branches if may_be(value, branch)]
+        yield from min(found, key=len, default=[])
+    elif isinstance(value, list):
+        first: list[Schema] = schema.get("prefixItems", [])
+        for n, one in enumerate(value):
+            items = first[n] if n < len(first) else schema.get("items")
+            yield from unknown_keys(one, items, f"{path}{n}.") if isinstance(items, dict) else ()
+    elif isinstance(value, dict):
+        known, rest = schema.get("properties", {}), schema.get("additionalProperties")
+        for key, one in value.items():
+            if key in known:
+                yield from unknown_keys(one, known[key], f"{path}{key}.")
+            elif isinstance(rest, dict):
+                yield from unknown_keys(one, rest, f"{path}{key}.")
+            elif rest is False:
+                yield f"{path}{key}"
+
+
+def may_be(value: Any, schema: Schema) -> bool:
     """Whether an object or a list can be meant by this branch of a union."""
-    return schema.get("type") in (
-        "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "",
-        None,
-    )
+    kind = "object" if isinstance(value, dict) else "array" if isinstance(value, list) else ""
+    return bool(schema.get("type", kind) == kind)
 
 
-def coerced(value: Any, wanted: Any) -> Any:
+def mend(args: dict[str, Any], problems: Iterable[Problem]) -> dict[str, Any]:
+    """Return the arguments with what can be coerced coerced, each place once; the same object if nothing can."""
+    mended, done = args, set()
+    for location, wanted, _, came in problems:
+        at = place(args, location)
+        if at not in done and (value := coerced(came, wanted)) is not None:
+            done.add(at)
+            mended = replaced(mended, at, value)
+    return mended
+
+
+def place(args: Any, location: Location) -> Location:
+    """Return the location without the names of union branches that pydantic puts into it."""
+    found: list[str | int] = []
+    for step in location:
+        inside = (isinstance(args, dict) and step in args) or (
+            isinstance(args, list) and isinstance(step, int) and step < len(args)
+        )
+        if inside:
+            found.append(step)
+            args = args[step]
+    return tuple(found)
+
+
+def replaced(args: Any, location: Location, value: Any) -> Any:
+    """Return a copy with one place changed."""
+    if not location:
+        return value
+    head, *rest = location
+    copy: Any = dict(args) if isinstance(args, dict) else list(args)
+    copy[head] = replaced(args[head], tuple(rest), value)
+    return copy
+
+
+def coerced(value: Any, wanted: str) -> Any:
     """Return the value as what is wanted, None where that would be a guess."""
     match value, wanted:
         case str(), "integer" if WHOLE.fullmatch(value.strip()):
             return int(value)
-        case str(), "number" if DECIMAL.fullmatch(value.strip()):
+        case str(), "number" if DECIMAL.fullmatch(value.strip()) and math.isfinite(float(value)):
             return float(value)
         case str(), "boolean" if value.strip().lower() in ("true", "false"):
             return value.strip().lower() == "true"
@@ -105,23 +156,18 @@ def coerced(value: Any, wanted: Any) -> Any:
     return None
 
 
-def replaced(args: Any, location: Location, value: Any) -> Any:
-    """Return a copy with one place changed; a place that is not there, as in a union's branch, changes nothing."""
-    if not location:
-        return value
-    head, *rest = location
-    if isinstance(args, dict) and head in args:
-        return {**args, head: replaced(args[head], tuple(rest), value)}
-    if isinstance(args, list) and isinstance(head, int) and head < len(args):
-        return [*args[:head], replaced(args[head], tuple(rest), value), *args[head + 1 :]]
-    return value if not isinstance(args, dict | list) else args
+def say(problems: Iterable[Problem]) -> str:
+    """Say each problem: the field, what it must be, what came."""
+    said = list(dict.fromkeys(map(told, problems)))
+    more = f" And {len(said) - MOST_TOLD} more." if len(said) > MOST_TOLD else ""
+    return " ".join(said[:MOST_TOLD]) + more
 
 
 def told(problem: Problem) -> str:
-    """Say one problem: the field, what it must be, what came."""
+    """Say one problem."""
     location, _, message, came = problem
-    if message == MISSING:
-        return f"{'.'.join(map(str, location))}: is required and missing."
-    shown = json.dumps(came, ensure_ascii=False, default=str)
     where = ".".join(map(str, location)) or "arguments"
-    return f"{where}: {message}; got {shown if len(shown) <= 80 else shown[:77] + '…'}."
+    if message == MISSING:
+        return f"{where}: is required and missing."
+    shown = json.dumps(came, ensure_ascii=False, default=str)
+    return f"{where}: {message}; got {shown if len(shown) <= 80 else shown[:79] + '…'}."

@@ -5,64 +5,44 @@ tool is marked for it, retries. LangGraph's ToolNode stands inside and injects s
 """
 
 import asyncio
-import logging
 import time
-import traceback
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import ToolException
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.store.base import BaseStore, PutOp
-from langgraph.types import Command, interrupt
+from langgraph.types import Command
 
 from memory.outputs import Outputs
-from memory.secrets import mask
-from nodes.arguments import BadArguments, checked
+from nodes.approval import approved
+from nodes.arguments import checked
 from nodes.context import context_of, thread_of, user_of
-from nodes.contract import Mounted
-from nodes.limits import OverTime, limited
+from nodes.contract import Marks, Mounted
+from nodes.failures import REPEATED, Refused, failure_of, unknown_tool
+from nodes.journal import note
+from nodes.limits import caught, limited, within
 from nodes.repeats import times_before
-from nodes.results import Kind, Record, bounded, presentable, result_message
+from nodes.results import Record, bounded, is_text, presentable, result_message
 from nodes.text import text_of
 
-log = logging.getLogger("palimpsest.tools")
+Course = Generator["Effect", Any, list[ToolMessage | Command[Any]]]
+"""What happens to one call: it yields effects, is sent the outcome of each, and returns the results and commands."""
 
-Result = ToolMessage | Command[Any]
-MAX_ATTEMPTS = 3
 PAUSES_S = (0.2, 1.0)
-"""Before the second and the third attempt."""
+"""Before the second and the third attempt, which is the last."""
 
 MOST_TIMES = 2
 """The same call with the same arguments runs this often in a turn; then a result says so instead."""
 
-UNKNOWN_TOOL = "there is no tool {name!r}. Your tools are: {mounted}."
-NO_TOOLS = "none; answer in words"
-REPEATED = (
-    "{name!r} was called with these very arguments before in this turn; its result stands above. "
-    "Use it, or change the arguments."
-)
-BROKEN = "the call of {name!r} was not run: {error}. Send it again with complete JSON arguments."
-INVALID = "{name!r} was not run. {problems}"
-REFUSED = "the user did not allow {name!r}: {reason}"
-OVERTIME = (
-    "{name!r} gave no result within {seconds:g} s. It may still be running; do not assume that it failed or succeeded."
-)
-INTERNAL = "{name!r} failed inside ({error}, report {id}). Try other arguments, or go on without it and say so."
-
-
-class ToolProblem(Exception):
-    """Raised by a tool to tell the model what went wrong in words that it may read; everything else stays internal."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Ask the driver to run the tool, within the seconds."""
+    """Ask the driver to run the tool, within the seconds. Its outcome is a result or an error."""
 
     request: ToolCallRequest
     seconds: float
@@ -77,15 +57,21 @@ class Pause:
 
 @dataclass(frozen=True, kw_only=True)
 class Keep:
-    """Ask the driver to store something."""
+    """Ask the driver to store something. Its outcome is an error if that failed."""
 
     store: BaseStore
     op: PutOp
 
 
 Effect = Run | Pause | Keep
-Course = Generator[Effect, Any, Result]
-"""What happens to one call: it yields effects, is sent the outcome of each, and returns the result."""
+
+
+def stored(effect: Keep) -> Any:
+    """Store what an effect asks for; return the error if that failed."""
+    try:
+        return effect.store.batch([effect.op])
+    except Exception as error:
+        return error
 
 
 class Engine:
@@ -103,177 +89,144 @@ class Engine:
         tools = [one.tool for one in mounted]
         self.node = ToolNode(tools, handle_tool_errors=False, wrap_tool_call=self.run, awrap_tool_call=self.arun)
 
-    def run(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result]) -> Result:
+    def run(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Any]) -> Any:
         """Drive one call's course."""
-        course: Course = self.course(request)
-        outcome: Any = None
+        course, outcome = self.course(request), None
         while True:
             try:
                 effect = course.send(outcome)
             except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            if isinstance(effect, Pause):
-                self.sleep(effect.seconds)
-            elif isinstance(effect, Keep):
-                outcome = effect.store.batch([effect.op])
-            else:
-                asked = effect.request
-                try:
-                    outcome = limited(lambda: execute(asked), effect.seconds)  # noqa: B023  # it ends before the next
-                except Exception as error:
-                    outcome = error
+                return end.value
+            match effect:
+                case Pause():
+                    self.sleep(effect.seconds)
+                case Keep():
+                    outcome = stored(effect)
+                case Run():
+                    outcome = limited(partial(execute, effect.request), effect.seconds)
 
-    async def arun(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result:
+    async def arun(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Any]]) -> Any:
         """As `run`, awaited."""
-        course: Course = self.course(request)
-        outcome: Any = None
+        course, outcome = self.course(request), None
         while True:
             try:
                 effect = course.send(outcome)
             except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-            if isinstance(effect, Pause):
-                await self.asleep(effect.seconds)
-            elif isinstance(effect, Keep):
-                outcome = await effect.store.abatch([effect.op])
-            else:
-                outcome = await within(execute(effect.request), effect.seconds)
+                return end.value
+            match effect:
+                case Pause():
+                    await self.asleep(effect.seconds)
+                case Keep():
+                    outcome = await caught(effect.store.abatch([effect.op]))
+                case Run():
+                    outcome = await within(execute(effect.request), effect.seconds)
 
     def course(self, request: ToolCallRequest) -> Course:
         """Take one call through the gates, run it, and conclude it."""
-        call, start = request.tool_call, time.monotonic()
-        gate = self.gate(request)
-        if isinstance(gate, ToolMessage):
-            return gate
-        request, marks = gate
-        seconds = marks.timeout_s or context_of(request.runtime).tool_timeout_s
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            note("start", request, attempt=attempt)
-            outcome = yield Run(request=request, seconds=seconds)
-            if isinstance(outcome, GraphBubbleUp):
-                raise outcome
-            again = marks.idempotent and isinstance(outcome, marks.transient) and attempt < MAX_ATTEMPTS
-            if not again:
-                break
-            note("retry", request, attempt=attempt)
-            yield Pause(seconds=PAUSES_S[attempt - 1])
-        ms = round((time.monotonic() - start) * 1000)
-        if isinstance(outcome, Command):
-            return outcome
-        if isinstance(outcome, Exception):
-            failure = failed(request, outcome, Record(ok=False, attempts=attempt, ms=ms), seconds)
-            note("error", request, attempt=attempt, ms=ms)
-            return failure
-        note("done", request, attempt=attempt, ms=ms)
-        record = Record(
-            ok=outcome.status == "success",
-            kind="" if outcome.status == "success" else "business",
-            attempts=attempt,
-            ms=ms,
-        )
-        return (yield from fitted(call, request, outcome, record))
+        start, ran = time.monotonic(), Ran()
+        try:
+            request, marks = self.gate(request)
+            yield from attempts(request, marks, ran)
+        except Exception as error:  # a gate's refusal, or a mistake of ours: a result as well
+            if is_control_flow(error):
+                raise
+            ran.outcome = error
+        return (yield from concluded(request, ran, ms=round((time.monotonic() - start) * 1000)))
 
-    def gate(self, request: ToolCallRequest) -> ToolMessage | tuple[ToolCallRequest, Any]:
-        """Return why the call may not run, or the request as it may, with the tool's marks."""
+    def gate(self, request: ToolCallRequest) -> tuple[ToolCallRequest, Marks]:
+        """Return the request as it may run, with the tool's marks. Raises Refused and BadArguments."""
         call, context = request.tool_call, context_of(request.runtime)
         mounted = self.mounted.get(call["name"])
         if mounted is None or not context.mounts(mounted.name):
-            names = [name for name in self.mounted if context.mounts(name)]
-            told = UNKNOWN_TOOL.format(name=call["name"], mounted=", ".join(names) or NO_TOOLS)
-            return refused(request, "unknown_tool", told)
+            raise unknown_tool(call["name"], [name for name in self.mounted if context.mounts(name)])
         if not mounted.marks.repeatable and times_before(request.state["messages"], call) >= MOST_TIMES:
-            return refused(request, "repeated", REPEATED.format(name=call["name"]))
-        try:
-            args = checked(mounted.tool, call["args"], mounted.schema["function"]["parameters"])
-            allowed = approved(mounted, args) if mounted.marks.approval else args
-        except BadArguments as error:
-            return refused(request, "invalid_arguments", INVALID.format(name=call["name"], problems=error))
-        if isinstance(allowed, str):
-            return refused(request, "refused", REFUSED.format(name=call["name"], reason=allowed))
-        return replace(request, tool_call={**call, "args": allowed}), mounted.marks
+            raise Refused("repeated", REPEATED.format(name=call["name"]))
+        args = checked(call["args"], mounted.parameters, mounted.judge)
+        if mounted.marks.approval:
+            args = approved(mounted, args)
+        return replace(request, tool_call={**call, "id": call["id"] or "", "args": args}), mounted.marks
 
 
-def approved(mounted: Mounted, args: dict[str, Any]) -> dict[str, Any] | str:
-    """Pause until a person decides; return the arguments to run with, or the reason of a refusal.
+@dataclass
+class Ran:
+    """What a call came to: a result or an error, after how many attempts of how many seconds each."""
 
-    The run ends with an interrupt that shows tool and arguments. Resume it with `True`, "approve" or
-    `{"decision": "approve"}`; `{"decision": "edit", "args": {…}}`; or `{"decision": "refuse", "reason": "…"}`,
-    False, or any other text, which is the reason.
-    """
-    shown = {
-        "tool": mounted.name,
-        "args": args,
-        "about": mounted.tool.description,
-        "answers": ["approve", "edit", "refuse"],
-    }
-    said = interrupt(shown)
-    answer = said if isinstance(said, dict) else {"decision": said}
-    match answer.get("decision"):
-        case True | "approve":
-            return args
-        case "edit":
-            edited = answer.get("args")
-            if not isinstance(edited, dict):
-                raise BadArguments("the edited arguments must be an object.")
-            return checked(mounted.tool, edited, mounted.schema["function"]["parameters"])
-        case False | None | "refuse":
-            return str(answer.get("reason") or "no reason was given")
-    return str(answer["decision"])
+    outcome: Any = None
+    attempts: int = 0
+    seconds: float = 0
 
 
-def fitted(call: Any, request: ToolCallRequest, result: ToolMessage, record: Record) -> Course:
-    """Bound a result; keep the whole where `tool_result` can read on, if there is a store."""
-    limit, text = context_of(request.runtime).max_result_chars, text_of(result)
-    content: Any = result.content if isinstance(result.content, list) else presentable(result.content)
-    if len(text) > limit:
-        if (store := request.runtime.store) is not None:
-            outputs = Outputs(store, user=user_of(request.runtime), thread=thread_of())
-            yield Keep(store=store, op=outputs.keeping(str(call["id"]), text))
-        content = bounded(text, limit=limit, id=str(call["id"]))
-    return result_message(call, content, record, result.artifact)
+def attempts(request: ToolCallRequest, marks: Marks, ran: Ran) -> Generator[Effect, Any, None]:
+    """Run the tool, again after a transient error of an idempotent one; write what it came to into `ran`."""
+    ran.seconds = marks.timeout_s or context_of(request.runtime).tool_timeout_s
+    for pause in (*PAUSES_S, None):
+        ran.attempts += 1
+        note("start", request.tool_call, attempt=ran.attempts)
+        ran.outcome = yield Run(request=request, seconds=ran.seconds)
+        if is_control_flow(ran.outcome):
+            raise ran.outcome
+        if pause is None or not marks.idempotent or not isinstance(ran.outcome, marks.transient):
+            return
+        note("retry", request.tool_call, attempt=ran.attempts, error=type(ran.outcome).__name__)
+        yield Pause(seconds=pause)
 
 
-def failed(request: ToolCallRequest, error: Exception, record: Record, seconds: float) -> ToolMessage:
-    """Turn an exception into what the model may know; the log keeps the rest, secrets masked, under the same id."""
-    name = request.tool_call["name"]
-    kind: Kind
-    if isinstance(error, OverTime):
-        kind, told = "timeout", OVERTIME.format(name=name, seconds=seconds)
-    elif isinstance(error, ToolProblem | ToolException):
-        kind, told = "business", mask(str(error))
+def is_control_flow(outcome: Any) -> bool:
+    """Whether an outcome is LangGraph's own: an interrupt, a command to a parent, a resume that does not fit."""
+    return isinstance(outcome, GraphBubbleUp) or (isinstance(outcome, Exception) and is_invalid_resume(outcome))
+
+
+def concluded(request: ToolCallRequest, ran: Ran, *, ms: int) -> Course:
+    """Log how a call ended and make its result: a message, or what a tool gave of messages and commands."""
+    call, record = request.tool_call, Record(ok=True, attempts=ran.attempts, ms=ms)
+    if isinstance(ran.outcome, BaseException):
+        failure = failure_of(ran.outcome, name=call["name"], seconds=ran.seconds)
+        record = replace(record, ok=False, kind=failure.kind, id=failure.id)
+        note("error" if failure.ran else "refused", call, kind=failure.kind, attempt=ran.attempts, ms=ms)
+        ran.outcome = ToolMessage(failure.text, tool_call_id=call["id"] or "")
     else:
-        kind, report = "internal", uuid4().hex[:8]
-        record = replace(record, id=report)
-        told = INTERNAL.format(name=name, error=type(error).__name__, id=report)
-        log.error("tool %s failed, report %s\n%s", name, report, mask("".join(traceback.format_exception(error))))
-    return result_message(request.tool_call, f"Error ({kind}): {told}", replace(record, kind=kind))
+        note("done", call, attempt=ran.attempts, ms=ms)
+    parts: list[Any] = []
+    for part in ran.outcome if isinstance(ran.outcome, list) else [ran.outcome]:
+        parts.append((yield from fitted(request, part, record)))
+    return parts
 
 
-def refused(request: ToolCallRequest, kind: Kind, told: str) -> ToolMessage:
-    """Make the result of a call that a gate stopped."""
-    note("refused", request, kind=kind)
-    return result_message(request.tool_call, f"Error ({kind}): {told}", Record(ok=False, kind=kind))
+def fitted(request: ToolCallRequest, part: Any, record: Record) -> Generator[Effect, Any, Any]:
+    """Make a result presentable, bounded and recorded; in a tool's command to the graph, each of its results."""
+    if isinstance(part, ToolMessage):
+        return (yield from bounded_message(request, part, record))
+    if not isinstance(part, Command) or not isinstance(part.update, dict):
+        return part
+    messages = []
+    for message in part.update.get("messages", []):
+        is_result = isinstance(message, ToolMessage)
+        messages.append((yield from bounded_message(request, message, record)) if is_result else message)
+    return replace(part, update={**part.update, "messages": messages}) if messages else part
 
 
-def broken(call: Any) -> ToolMessage:
-    """Make the result of a call whose arguments never became a JSON object."""
-    told = BROKEN.format(name=call["name"] or "", error=call["error"] or "its arguments are not a JSON object")
-    return result_message(call, f"Error (invalid_arguments): {told}", Record(ok=False, kind="invalid_arguments"))
+def bounded_message(
+    request: ToolCallRequest, given: ToolMessage, record: Record
+) -> Generator[Effect, Any, ToolMessage]:
+    """Bound a result; keep the whole where `tool_result` can read on, if there is a store."""
+    if given.status == "error" and record.ok:
+        record = replace(record, ok=False, kind="business")
+    limit, text = context_of(request.runtime).max_result_chars, text_of(given)
+    content: Any = presentable(given.content)
+    if len(text) > limit:
+        kept = yield from keep(request, text)
+        content = bounded(text, limit=limit, id=kept)
+        if isinstance(given.content, list):
+            media = [block for block in given.content if not is_text(block)]
+            content = [{"type": "text", "text": content}, *media]
+    return result_message(request.tool_call, content, record, given)
 
 
-async def within(work: Awaitable[Any], seconds: float) -> Any:
-    """Await work; return its value, its error, or OverTime when the seconds have passed."""
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            return await work
-    except Exception as error:
-        return OverTime() if isinstance(error, TimeoutError) and limit.expired() else error
-
-
-def note(event: str, request: ToolCallRequest, **values: Any) -> None:
-    """Log one step of a call with its thread, tool, attempt and milliseconds as structured values."""
-    if log.isEnabledFor(logging.INFO):
-        known = {"thread_id": thread_of(), "tool": request.tool_call["name"], "call": request.tool_call["id"], **values}
-        log.info(
-            "%s %s", event, " ".join(f"{key}={value}" for key, value in known.items()), extra={"event": event, **known}
-        )
+def keep(request: ToolCallRequest, text: str) -> Generator[Effect, Any, str]:
+    """Keep a whole result; return its id, empty if that could not be done."""
+    store = request.runtime.store
+    if store is None:
+        return ""
+    id, op = Outputs(store, user=user_of(request.runtime), thread=thread_of()).keeping(text)
+    outcome = yield Keep(store=store, op=op)
+    return "" if isinstance(outcome, BaseException) else id

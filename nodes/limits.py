@@ -1,11 +1,14 @@
-"""Time limits for code that does not ask for the time, and functions in threads that no exit waits for."""
+"""Time limits for code that does not ask for the time, and functions in threads that no exit waits for.
+
+What a tool raises comes back as a value: an error of a tool is an outcome, not control flow.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -14,8 +17,8 @@ class OverTime(Exception):
     """The limit has passed; the work may still be going on, unobserved."""
 
 
-def in_thread(work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
-    """Do work in a daemon thread with this thread's context, then tell its value or error.
+def in_thread(work: Callable[[], T], done: Callable[[T | BaseException], object]) -> None:
+    """Do work in a daemon thread with this thread's context, then tell its value or error, `sys.exit` included.
 
     A pool's threads are waited for when the program ends; a tool that hangs would hang it.
     """
@@ -23,44 +26,59 @@ def in_thread(work: Callable[[], T], done: Callable[[T | None, BaseException | N
 
     def target() -> None:
         try:
-            value = context.run(work)
+            outcome: T | BaseException = context.run(work)
         except BaseException as error:
-            done(None, error)
-        else:
-            done(value, None)
+            outcome = error
+        done(outcome)
 
     Thread(target=target, name="palimpsest-tool", daemon=True).start()
 
 
-def limited(work: Callable[[], T], seconds: float) -> T:
-    """Return the work's value. Raises its error, or OverTime when the seconds have passed."""
-    ended: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-    in_thread(work, lambda value, error: ended.put((value, error)))
+def limited(work: Callable[[], T], seconds: float) -> T | BaseException:
+    """Return the work's value, its error, or OverTime when the seconds have passed."""
+    ended: SimpleQueue[T | BaseException] = SimpleQueue()
+    in_thread(work, ended.put)
     try:
-        value, error = ended.get(timeout=seconds)
+        return ended.get(timeout=seconds)
     except Empty:
-        raise OverTime from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[no-any-return]
+        return OverTime()
+
+
+async def within(work: Awaitable[T], seconds: float) -> T | BaseException:
+    """As `limited`, awaited: work that ignores its cancellation is left to itself. Our own cancellation passes."""
+    task = asyncio.ensure_future(caught(work))
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        task.cancel()  # nothing if it has ended
+    if not done:
+        return OverTime()
+    return asyncio.CancelledError() if task.cancelled() else task.result()
+
+
+async def caught(work: Awaitable[T]) -> T | BaseException:
+    """Await work; return its value or its error. `sys.exit` in a tool must not end the loop."""
+    try:
+        return await work
+    except (Exception, SystemExit) as error:
+        return error
 
 
 async def off_loop(work: Callable[[], T]) -> T:
-    """Await work that is done in a thread of its own."""
+    """Await work that is done in a thread of its own. Raises its error."""
     loop = asyncio.get_running_loop()
-    ended: asyncio.Future[T] = loop.create_future()
+    ended: asyncio.Future[tuple[T] | BaseException] = loop.create_future()
 
-    def tell(value: T | None, error: BaseException | None) -> None:
-        if ended.cancelled():
-            return
-        if error is not None:
-            ended.set_exception(error)
-        else:
-            ended.set_result(value)  # type: ignore[arg-type]
+    def tell(outcome: tuple[T] | BaseException) -> None:
+        if not ended.done():
+            ended.set_result(outcome)
 
-    def done(value: T | None, error: BaseException | None) -> None:
+    def done(outcome: tuple[T] | BaseException) -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(tell, value, error)
+            loop.call_soon_threadsafe(tell, outcome)
 
-    in_thread(work, done)
-    return await ended
+    in_thread(lambda: (work(),), done)
+    outcome = await ended
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome[0]

@@ -1,24 +1,49 @@
-"""Calls that come again: the same tool with the same arguments, whatever the order of the keys or the blanks around."""
+"""Calls that lead nowhere: the same again, and steps in which no call could run. Read from this turn's messages."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from nodes.text import last_human
 
+MOST_FUTILE = 3
+"""Steps in a row in which no call could run; then an answer is asked for without tools."""
+
+FUTILE = {"unknown_tool", "invalid_arguments", "repeated"}
+
 
 def times_before(messages: Sequence[BaseMessage], call: Mapping[str, Any]) -> int:
-    """Count how often this turn made the same call before this one."""
-    same = [
-        earlier["id"]
-        for message in messages[last_human(messages) + 1 :]
-        if isinstance(message, AIMessage)
-        for earlier in message.tool_calls
-        if signature(earlier) == signature(call)
-    ]
-    return same.index(call["id"]) if call["id"] in same else len(same)
+    """Count how often this turn made the same call before this one, which is in the newest answer.
+
+    Whatever the order of the keys or the blanks; ids are compared within one answer only, servers repeat theirs.
+    """
+    wanted, times = signature(call), 0
+    *earlier, newest = answers_of(messages) or [AIMessage("")]
+    for one in [call for answer in earlier for call in answer.tool_calls]:
+        times += one["name"] == call["name"] and signature(one) == wanted
+    for one in newest.tool_calls:
+        if one["id"] == call["id"]:
+            break
+        times += one["name"] == call["name"] and signature(one) == wanted
+    return times
+
+
+def is_stuck(messages: Sequence[BaseMessage]) -> bool:
+    """Whether none of the calls in the last steps could run."""
+    answers = answers_of(messages)
+    if len(answers) < MOST_FUTILE:
+        return False
+    start = max(n for n, message in enumerate(messages) if message is answers[-MOST_FUTILE])
+    results = [message for message in messages[start:] if isinstance(message, ToolMessage)]
+    kinds = [result.additional_kwargs.get("record", {}).get("kind") for result in results]
+    return bool(kinds) and all(kind in FUTILE for kind in kinds)
+
+
+def answers_of(messages: Sequence[BaseMessage]) -> list[AIMessage]:
+    """Return the model's answers in the current turn."""
+    return [message for message in messages[last_human(messages) + 1 :] if isinstance(message, AIMessage)]
 
 
 def signature(call: Mapping[str, Any]) -> str:
@@ -27,9 +52,9 @@ def signature(call: Mapping[str, Any]) -> str:
 
 
 def trimmed(value: Any) -> Any:
-    """Return a value whose texts have no blanks around them and single ones within."""
+    """Return a value whose texts of one line have no blanks around them and single ones within; code keeps its own."""
     if isinstance(value, str):
-        return " ".join(value.split())
+        return value if "\n" in value.strip() else " ".join(value.split())
     if isinstance(value, dict):
         return {key: trimmed(one) for key, one in value.items()}
     return [trimmed(one) for one in value] if isinstance(value, list) else value

@@ -6,13 +6,14 @@ It runs no tool. What a tool returned becomes text here; what it raised becomes 
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator, Mapping, MappingView, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
 from itertools import islice
+from numbers import Number
 from pathlib import PurePath
 from typing import Any, Literal
 from uuid import UUID
@@ -20,17 +21,24 @@ from uuid import UUID
 from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
-from memory.text import clean
+from memory.text import CONTROL, clean
+from nodes.valid import is_media
 
 Kind = Literal["", "unknown_tool", "invalid_arguments", "repeated", "refused", "timeout", "business", "internal"]
 
 NO_OUTPUT = "(no output)"
-CUT = "[… {missing} of {total} characters left out here; read on with tool_result(id={id!r}, offset={offset}) …]"
+CUT = "[… {missing} of {total} characters left out here; {how} …]"
+READ_ON = "read on with tool_result(id={id!r}, offset={offset})"
+NOT_KEPT = "they were not kept"
 MAX_ITEMS = 10_000
-"""Items that are taken from a generator."""
+"""Items that are taken from a generator, which may never end."""
 
-MARKS = ("\n", "}, ", "], ", "。", ". ")
-BLOCKS = {"text", "image", "image_url", "audio", "video", "file", "input_image", "input_audio"}
+MORE = f"… more than {MAX_ITEMS} items; the rest was not read"
+ENDS = ("\n", "},", "],", "。", ". ")
+"""Where a text may be cut, best first: after a line, a record, a sentence."""
+
+JOINER = "\u200d"
+MOST_JOINED = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,36 +52,41 @@ class Record:
     id: str = ""
 
 
-def result_message(call: Mapping[str, Any], content: Any, record: Record, artifact: Any = None) -> ToolMessage:
-    """Make the one result of a call: text or blocks for the model, the record and the artifact for people beside it."""
+def result_message(
+    call: Mapping[str, Any], content: Any, record: Record, given: ToolMessage | None = None
+) -> ToolMessage:
+    """Make the one result of a call: text or blocks for the model; record, and what a tool `given` adds, beside it."""
+    extra = plain(given.additional_kwargs) if given else {}
     return ToolMessage(
         content if is_blocks(content) else clean(str(content)) or NO_OUTPUT,
         name=call["name"] or "unknown",
-        tool_call_id=call["id"],
+        tool_call_id=call["id"] or "",
         status="success" if record.ok else "error",
-        artifact=plain(artifact),
-        additional_kwargs={"record": dataclasses.asdict(record)},
+        artifact=plain(given.artifact) if given else None,
+        additional_kwargs={**extra, "record": dataclasses.asdict(record)},
     )
 
 
 def presentable(value: Any) -> Any:
-    """Return what a tool gave as text, or as a list of content blocks if it is one."""
+    """Return what a tool gave as text, or as a list of content blocks if it is one. It does not fail on any value."""
     if value is None or isinstance(value, str):
         text = clean(value or "")
         return text if text.strip() else NO_OUTPUT
-    if is_blocks(value):
-        return value
-    shown = plain(value)
-    return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False, allow_nan=False)
+    try:
+        shown = plain(value)
+        return shown if is_blocks(shown) or isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+    except (RecursionError, ValueError) as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
 def is_blocks(value: Any) -> bool:
-    """Whether a value is a list of content blocks as providers know them."""
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, dict) and one.get("type") in BLOCKS for one in value)
-    )
+    """Whether a value is a list of content blocks as providers know them, not of records that have a type."""
+    return isinstance(value, list) and bool(value) and all(is_media(one) or is_text(one) for one in value)
+
+
+def is_text(block: Any) -> bool:
+    """Whether a value is a block of text."""
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
 @singledispatch
@@ -84,54 +97,112 @@ def plain(value: Any) -> Any:
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    for method in ("tolist", "item"):  # numpy, torch, pandas
+    for method in () if isinstance(value, type) else ("tolist", "item"):  # numpy, torch, pandas
         if callable(found := getattr(value, method, None)):
             return plain(found())
-    if hasattr(value, "size") and hasattr(value, "mode"):
+    if isinstance(getattr(value, "mode", None), str) and hasattr(value, "size"):
         return f"<image of {value.size} pixels, {value.mode}; return an image block to show it>"
-    return f"<{type(value).__name__}>" if " at 0x" in repr(value) else f"<{type(value).__name__}: {str(value)[:500]}>"
+    return f"<{type(value).__name__}>" if " at 0x" in repr(value) else f"<{type(value).__name__}: {clean(str(value))}>"
 
 
 plain.register(str, clean)
 plain.register(bytes, lambda value: text_of_bytes(value))
 plain.register(bytearray, lambda value: text_of_bytes(bytes(value)))
-plain.register(float, lambda value: value if math.isfinite(value) else str(value))
+plain.register(Number, lambda value: clean(str(value)))
+plain.register(float, lambda value: float(value) if math.isfinite(value) else str(value))
 plain.register(Enum, lambda value: plain(value.value))
 plain.register(BaseModel, lambda value: plain(value.model_dump()))
-plain.register(Iterator, lambda value: [plain(one) for one in islice(value, MAX_ITEMS)])
-plain.register(Mapping, lambda value: {str(plain(key)): plain(one) for key, one in value.items()})
+plain.register(Iterator, lambda value: items_of(value))
+plain.register(Mapping, lambda value: mapping_of(value))
 for kept in (type(None), bool, int):
     plain.register(kept, lambda value: value)
-for listed in (list, tuple):
+for listed in (Sequence, MappingView):
     plain.register(listed, lambda value: [plain(one) for one in value])
-for unordered in (set, frozenset):
-    plain.register(unordered, lambda value: sorted((plain(one) for one in value), key=str))
+plain.register(Set, lambda value: sorted((plain(one) for one in value), key=str))
 for dated in (date, time):
     plain.register(dated, lambda value: value.isoformat())
-for named in (timedelta, Decimal, UUID, PurePath, complex):
+for named in (timedelta, UUID, PurePath):
     plain.register(named, str)
+
+
+def items_of(values: Iterator[Any]) -> list[Any]:
+    """Take the items of a generator, up to a limit, and say if there are more."""
+    items = [plain(one) for one in islice(values, MAX_ITEMS + 1)]
+    return items if len(items) <= MAX_ITEMS else [*items[:MAX_ITEMS], MORE]
+
+
+def mapping_of(value: Mapping[Any, Any]) -> Any:
+    """Return a mapping with texts as keys; as pairs if two of them would be one text."""
+    made = {str(plain(key)): plain(one) for key, one in value.items()}
+    return made if len(made) == len(value) else [[plain(key), plain(one)] for key, one in value.items()]
 
 
 def text_of_bytes(value: bytes) -> str:
     """Return bytes as the text that they are, or say that they are none."""
     try:
-        return clean(value.decode())
+        text = value.decode()
     except UnicodeDecodeError:
-        return f"<{len(value)} bytes of binary data>"
+        text = "\0"
+    return f"<{len(value)} bytes of binary data>" if CONTROL.search(text) else text
 
 
 def bounded(text: str, *, limit: int, id: str) -> str:
-    """Cut a text to the limit at the end of a record or line, head and tail, with a note of what is missing between."""
+    """Cut a text to the limit at the end of a record or line, head and tail, with a note of what is missing between.
+
+    `id` is where the whole is kept; empty if it is not. What is shown are `limit` characters at most, and the note.
+    """
     if len(text) <= limit:
         return text
-    head = text[: at_boundary(text, limit * 3 // 4)]
-    tail = text[len(text) - limit // 5 :]
-    tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: len(tail) // 2] else tail
-    note = CUT.format(missing=len(text) - len(head) - len(tail), total=len(text), id=id, offset=len(head))
-    return f"{head.rstrip()}\n{note}\n{tail}"
+    head = cut_before(text, limit * 3 // 4)
+    tail = cut_after(text, len(text) - limit // 5)
+    how = READ_ON.format(id=id, offset=head) if id else NOT_KEPT
+    note = CUT.format(missing=tail - head, total=len(text), how=how)
+    return f"{text[:head].rstrip()}\n{note}\n{text[tail:]}"
 
 
-def at_boundary(text: str, limit: int) -> int:
-    """Return the last end of a line, a record or a sentence in the second half before the limit, else the limit."""
-    ends = [text.rfind(mark, limit // 2, limit) + len(mark) for mark in MARKS if mark in text[limit // 2 : limit]]
-    return max(ends, default=limit)
+def cut_before(text: str, limit: int, start: int = 0) -> int:
+    """Return where to end a piece from `start` on: after the last line, record or sentence in its second half."""
+    if limit >= len(text):
+        return len(text)
+    middle = (start + limit) // 2
+    for end in ENDS:
+        if (n := text.rfind(end, middle, limit)) >= 0:
+            return n + len(end)
+    return whole(text, limit)
+
+
+def cut_after(text: str, start: int) -> int:
+    """Return where to begin the last piece: after the first line, record or sentence that ends in its first half."""
+    middle = (start + len(text)) // 2
+    for end in ENDS:
+        if (n := text.find(end, start, middle)) >= 0:
+            return n + len(end)
+    return whole(text, start)
+
+
+def whole(text: str, n: int) -> int:
+    """Return the nearest place at or before n where no character is cut off from its marks or its joined others."""
+    for place in range(n, max(n - MOST_JOINED, 0), -1):
+        if not joined(text, place):
+            return place
+    return n
+
+
+def joined(text: str, n: int) -> bool:
+    """Whether the characters around a place are one to a reader: accents, skin tones, families, flags."""
+    here, before = text[n], text[n - 1]
+    flags = len(text[:n][-MOST_JOINED:]) - len(text[:n][-MOST_JOINED:].rstrip("".join(FLAGS)))
+    return (
+        unicodedata.category(here) in ("Mn", "Me", "Mc")
+        or here == JOINER
+        or before == JOINER
+        or here in SKIN_TONES
+        or (here in FLAGS and flags % 2 == 1)
+        or (before == "\r" and here == "\n")
+    )
+
+
+FLAGS = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
+"""Two of these letters make a flag."""
+
+SKIN_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))

@@ -15,7 +15,8 @@ from memory.transcript import Found, search_said
 from nodes.calculator import BadExpression, calculate
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
-from nodes.engine import ToolProblem
+from nodes.failures import ToolProblem
+from nodes.results import cut_before
 from nodes.text import last_human
 from nodes.valid import as_json
 
@@ -23,6 +24,9 @@ ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
 
 NEIGHBOUR_CHARS = 500
+
+FOOTER_CHARS = 100
+"""Room for the line under a piece of a result that says where it stands."""
 
 Runtime = ToolRuntime[Context, Any]
 
@@ -111,17 +115,16 @@ def tool_result(
     offset: Annotated[int, Field(ge=0, description="The character to read on from.")] = 0,
 ) -> str:
     """Read on in a tool result that was too long to be shown whole."""
-    limit = context_of(runtime).max_result_chars * 3 // 4
-    outputs = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of())
-    piece = outputs.read(id, offset=offset, limit=limit)
-    if piece is None:
+    text = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id)
+    if text is None:
         raise ToolProblem(
             f"no result is kept under the id {id!r}; use the id that the note in a shortened result names"
         )
-    if not piece.text:
-        raise ToolProblem(f"the result has {piece.total} characters; there is nothing at offset {offset}")
-    more = "the end" if piece.next_offset is None else f"more at offset {piece.next_offset}"
-    return f"{piece.text}\n[characters {offset} to {offset + len(piece.text)} of {piece.total}; {more}]"
+    if offset >= len(text):
+        raise ToolProblem(f"the result has {len(text)} characters; there is nothing at offset {offset}")
+    end = cut_before(text, offset + context_of(runtime).max_result_chars - FOOTER_CHARS, offset)
+    more = f"more at offset {end}" if end < len(text) else "the end"
+    return f"{text[offset:end]}\n[characters {offset} to {end} of {len(text)}; {more}]"
 
 
 OWN_TOOLS: tuple[Mounted, ...] = tuple(

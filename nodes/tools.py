@@ -13,7 +13,10 @@ from langgraph.types import Command, Send
 
 from nodes.calls import Update
 from nodes.contract import Mounted
-from nodes.engine import Engine, broken
+from nodes.engine import Engine
+from nodes.failures import broken, failure_of
+from nodes.journal import note
+from nodes.results import Record, result_message
 from nodes.state import State
 from nodes.trace import Watch
 
@@ -27,12 +30,12 @@ class Tools:
     def run(self, call: Any, config: RunnableConfig) -> Any:
         """Run one call; append its result to `messages`."""
         watch = Watch("tools")
-        return concluded(self.engine.node.invoke([call], config) if can_run(call) else broken(call), watch)
+        return concluded(self.engine.node.invoke([call], config) if can_run(call) else not_run(call), watch)
 
     async def arun(self, call: Any, config: RunnableConfig) -> Any:
         """As `run`, awaited."""
         watch = Watch("tools")
-        return concluded(await self.engine.node.ainvoke([call], config) if can_run(call) else broken(call), watch)
+        return concluded(await self.engine.node.ainvoke([call], config) if can_run(call) else not_run(call), watch)
 
 
 def can_run(call: Any) -> bool:
@@ -40,22 +43,32 @@ def can_run(call: Any) -> bool:
     return bool(call["type"] == "tool_call")
 
 
+def not_run(call: Any) -> Update:
+    """Make the result of a call whose arguments never became a JSON object."""
+    note("refused", call, kind="invalid_arguments")
+    failure = failure_of(broken(call), name=call["name"] or "", seconds=0)
+    return {"messages": [result_message(call, failure.text, Record(ok=False, kind=failure.kind))]}
+
+
 def concluded(output: Any, watch: Watch) -> Update | list[Any]:
-    """Write the result and the step; a tool's own command to the graph goes along."""
+    """Write the result and the step; a tool's own commands to the graph go along."""
     parts = output if isinstance(output, list) else [output]
-    results = [
-        m
-        for part in parts
-        for m in (part["messages"] if isinstance(part, dict) else [part])
-        if isinstance(m, ToolMessage)
-    ]
-    told = [
-        {"tool": result.name, **result.additional_kwargs.get("record", {}), "chars": len(str(result.content))}
-        for result in results
-    ]
-    update = {"messages": results, "steps": watch.step(calls=told)}
     commands = [part for part in parts if isinstance(part, Command)]
+    messages = [message for part in parts for message in messages_of(part)]
+    told = [
+        {"tool": message.name, **message.additional_kwargs.get("record", {}), "chars": len(str(message.content))}
+        for message in messages
+        if isinstance(message, ToolMessage)
+    ]
+    own = [message for part in parts if part not in commands for message in messages_of(part)]
+    update = {"messages": own, "steps": watch.step(calls=told)}
     return [update, *commands] if commands else update
+
+
+def messages_of(part: Any) -> list[Any]:
+    """Return the messages of an update or of a command with one."""
+    update = part.update if isinstance(part, Command) else part
+    return list(update.get("messages", [])) if isinstance(update, dict) else []
 
 
 def next_after_reason(state: State) -> list[Send] | Literal["no calls left"]:
