@@ -19,6 +19,7 @@ from graph.agent import Agent, open_agent
 from graph.models import ModelShelf, build_embedder, local_server
 from graph.settings import BadSetting, CannotStart, Settings
 from memory.memories import Memories
+from memory.transcript import Transcript
 from nodes.context import Context
 
 KEY = "hunter2-hunter2"
@@ -398,6 +399,22 @@ def test_an_embedder_that_cannot_be_used_is_one_line(tmp_path: Path, wrong, erro
         with pytest.raises(error, match=words) as told, open_agent(Settings(**{**vars(settings), **wrong})):
             pass
     assert "\n" not in str(told.value) and "wrong-key-12345" not in str(told.value) and "sk-…" not in str(told.value)
+
+
+def test_an_embedder_that_goes_away_costs_no_answer_and_the_turn_is_filed_later(tmp_path: Path):
+    """B108: nothing is lost, and what could not be filed is told and filed by the next turn."""
+    with ExitStack() as stack:
+        wire = stack.enter_context(OpenAIWire())
+        settings = settings_for(tmp_path, wire.url, model="rehearsal", embeddings="test-embedding")
+        agent = stack.enter_context(open_agent(settings))
+        wire.models = ()
+        values = ask(agent, "2+2?")
+        assert "4" in values["messages"][-1].text and values["recalled"]["status"] == "failed"
+        assert "404" in values["steps"][-1]["detail"]["failed"]
+        wire.models = ("test-embedding",)
+        values = ask(agent, "3+3?")
+        filed = Transcript(agent.store, user="me", thread="t").entries()
+        assert [entry.text for entry in filed] == [message.text for message in values["messages"]]
 
 
 def test_without_a_name_the_built_in_embedder_is_used(tmp_path: Path):
