@@ -32,7 +32,11 @@ OVERSAMPLED_MAX = 2000
 """Beyond so many results a filtered query is the cheaper one."""
 
 WORN_MIN = 10_000
-_DUE = f"(i.state = {DERIVED} OR (i.state = {GONE} AND i.parts = 0 AND i.length = 0))"
+# "state <> 2" lets both databases use the partial index over what is due.
+_DUE = (
+    f"i.state IN ({DERIVED}, {GONE}) AND i.state <> {IN_CHROMA} "
+    f"AND (i.state = {DERIVED} OR (i.parts = 0 AND i.length = 0))"
+)
 
 log = logging.getLogger(__name__)
 _spelling = count()

@@ -106,10 +106,11 @@ class Record:
     def expired(self, scope: Scope) -> set[int]:
         """Return the ids of what has expired and is not yet swept."""
         condition, spaces = self.db.among("p.id", scope.spaces)
+        # CROSS JOIN: SQLite then starts from the index over what expires, not from everything in the scope.
         sql = (
-            "SELECT i.id FROM store s JOIN mem_spaces p ON p.prefix = s.prefix "
-            "JOIN mem_items i ON i.space = p.id AND i.key = s.key "
-            f"WHERE s.expires_at IS NOT NULL AND s.expires_at <= ? AND {condition}"
+            "SELECT i.id FROM store s CROSS JOIN mem_spaces p CROSS JOIN mem_items i "
+            "WHERE p.prefix = s.prefix AND i.space = p.id AND i.key = s.key "
+            f"AND s.expires_at IS NOT NULL AND s.expires_at <= ? AND {condition}"
         )
         with self.db.reading() as session:
             return {row[0] for row in session.run(sql, (self._now(), spaces))}

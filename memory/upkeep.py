@@ -116,7 +116,8 @@ class Upkeep:
         sql = (
             "SELECT i.id, i.space, i.revision, i.paths, p.prefix, i.key, s.value FROM mem_items i "
             "JOIN mem_spaces p ON p.id = i.space LEFT JOIN store s ON s.prefix = p.prefix AND s.key = i.key "
-            f"WHERE i.state = {CHANGED} OR (i.state = {GONE} AND (i.parts > 0 OR i.length > 0)) "
+            f"WHERE i.state IN ({CHANGED}, {GONE}) AND i.state <> {IN_CHROMA} "
+            f"AND (i.state = {CHANGED} OR i.parts > 0 OR i.length > 0) "
             "ORDER BY i.state, i.id LIMIT ?"
         )
         with self._db.reading() as session:
@@ -164,7 +165,9 @@ class Upkeep:
 
     def _count_due(self) -> int:
         with self._db.reading() as session:
-            return int(session.run(f"SELECT count(*) FROM mem_items WHERE state = {CHANGED}")[0][0])
+            return int(
+                session.run(f"SELECT count(*) FROM mem_items WHERE state = {CHANGED} AND state <> {IN_CHROMA}")[0][0]
+            )
 
     def wake(self) -> None:
         """Do what an earlier process left undone."""
