@@ -51,11 +51,16 @@ def alone(opening: Callable[[], T]) -> T:
 
 
 @cache
-def agent() -> Agent:
-    """Return the graph without saver and store, which the server sets; called on every run, built once."""
+def open_graph() -> Agent:
+    """Build the graph without saver and store, which the server sets; once."""
     settings = load_settings()
     checked_home(settings.home)
     return compiled(build_agent(settings=settings), None, None, settings)
+
+
+async def agent() -> Agent:
+    """Return the graph; called on every run."""
+    return await asyncio.to_thread(alone, open_graph)
 
 
 @asynccontextmanager

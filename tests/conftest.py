@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from graph.agent import Agent, open_agent
 from graph.scripted import ScriptedModel, Step
 from graph.settings import Settings
 from nodes.context import Context
+
+hypothesis_settings.register_profile("palimpsest", deadline=None)
+hypothesis_settings.load_profile("palimpsest")
 
 
 @pytest.fixture
