@@ -35,7 +35,7 @@ from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
-from memory.values import check_op, encode, is_storable
+from memory.values import checked, encode, is_storable
 from memory.vectors import EXACT_MAX, Vectors
 
 __all__ = [
@@ -124,9 +124,7 @@ class ChromaStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: all reads see the store before all writes; of two writes to a place the later wins."""
-        ops = list(ops)
-        for op in ops:
-            check_op(op)
+        ops = [checked(op) for op in ops]
         results: list[Result] = [None] * len(ops)
         gets = [(n, op) for n, op in enumerate(ops) if isinstance(op, GetOp)]
         for (n, _), item in zip(gets, self._get([op for _, op in gets]), strict=True):
@@ -214,7 +212,7 @@ class ChromaStore(BaseStore):
         return Question(scope=scope, text=text, condition=condition or {}, limit=limit, offset=max(offset, 0))
 
     def _get(self, ops: Sequence[GetOp]) -> list[Item | None]:
-        askable = [op for op in ops if is_storable(op.key)]
+        askable = [op for op in ops if isinstance(op.key, str) and is_storable(op.key)]
         found = dict(zip(askable, self._record.get([(op.namespace, op.key) for op in askable]), strict=True))
         self._refresh([stored for op, stored in found.items() if stored and op.refresh_ttl])
         return [_item(found.get(op)) for op in ops]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
-from langgraph.store.base import InvalidNamespaceError, Op, PutOp, validate_op_namespace
+from langgraph.store.base import GetOp, InvalidNamespaceError, Op, PutOp, validate_op_namespace
 
 from memory.errors import BadValue
 
@@ -61,19 +61,21 @@ def _problem(value: Any) -> str:
     return f"JSON cannot hold {type(value).__name__}, store a text such as isoformat()"
 
 
-def check_op(op: Op) -> None:
-    """Refuse namespaces and keys that LangGraph or a database forbids, before anything is written."""
+def checked(op: Op) -> Op:
+    """Return an operation with its namespace as a tuple, or refuse what LangGraph or a database forbids."""
+    if isinstance(op, GetOp | PutOp):
+        op = op._replace(namespace=tuple(op.namespace))
     validate_op_namespace(op)
-    if not isinstance(op, PutOp):
-        return
-    if not op.namespace:
+    if isinstance(op, PutOp):
+        _check_place(op.namespace, op.key)
+    return op
+
+
+def _check_place(namespace: Sequence[str], key: object) -> None:
+    if not namespace:
         raise InvalidNamespaceError("a namespace needs at least one label, got an empty one")
-    _check_names(op.namespace, op.key)
-
-
-def _check_names(namespace: Sequence[str], key: str) -> None:
     for text in namespace:
         if not is_storable(text):
             raise InvalidNamespaceError(f"half a character in the label {text!r}; memory.labels.label encodes it")
-    if not is_storable(key):
-        raise BadValue(f"a key with NUL or half a character cannot be stored: {key!r}; memory.labels.label encodes it")
+    if not isinstance(key, str) or not is_storable(key):
+        raise BadValue(f"a key must be a text without NUL and half characters, got {key!r}; see memory.labels.label")

@@ -187,7 +187,11 @@ def test_a_namespace_that_cannot_be_is_refused(store: ChromaStore) -> None:
     for place in places:
         with pytest.raises(InvalidNamespaceError):
             store.put(place, "k", {"text": "x"})
+    with pytest.raises(BadValue, match="key must be a text"):
+        store.batch([PutOp(ANN, 1, {"text": "x"})])  # type: ignore[arg-type]
     assert store.search(()) == []
+    store.put(["a", "list"], "k", {"text": "x"})  # type: ignore[arg-type]
+    assert store.get(("a", "list"), "k") == store.get(["a", "list"], "k") is not None  # type: ignore[arg-type]
 
 
 def test_what_has_expired_is_nowhere(opening: Opener) -> None:

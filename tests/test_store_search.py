@@ -1,6 +1,7 @@
 """How the store searches: by both legs, in any script, with any query, whatever the size of the scope."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from langgraph.store.base import PutOp
 from stores import Opener, hash_embedder, hash_index
 
 from memory.embedding import Embedder, Fingerprint
-from memory.store import ChromaStore, StoreError
+from memory.store import ChromaStore, StoreError, open_store
 
 pytest_plugins = ["store_fixtures"]
 ANN, BOB = ("users", "ann"), ("users", "bob")
@@ -210,3 +211,36 @@ def test_blank_texts_are_stored_but_not_embedded(store: ChromaStore) -> None:
         store.put(ANN, f"k{n}", {"text": text}, index=["text"])
     assert len(store.search(ANN, query="tea")) == 3
     assert store.find(ANN, "tea") == []
+
+
+def test_the_cost_of_a_search_does_not_grow_with_other_peoples_data(tmp_path: Path) -> None:
+    """Counted in steps of SQLite's virtual machine, which no other load on the machine changes."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    def cost(store: ChromaStore) -> int:
+        nonlocal steps
+        store.find(ANN, "word1 word2 shared")
+        steps = 0
+        store._db._reader.set_progress_handler(count, 10)
+        store.find(ANN, "word1 word2 shared")
+        store.search(ANN, query="word1 word2 shared", filter={"n": 3})
+        store.get(ANN, "k3")
+        store._db._reader.set_progress_handler(None, 0)
+        return steps
+
+    with open_store(tmp_path, embedder=hash_embedder()) as store:
+        for user in range(60):
+            place = ANN if user == 0 else ("users", f"u{user}")
+            store.batch(
+                [PutOp(place, f"k{n}", {"text": f"word{n} shared", "n": n}, ttl=user or None) for n in range(50)]
+            )
+            if user == 1:
+                store.flush()
+                before = cost(store)
+        store.flush()
+        assert before * 0.5 < cost(store) < before * 1.5
