@@ -95,7 +95,7 @@ class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         super().__init__(**attributes)
         self.locks = locks
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:  # type: ignore[override]
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run while holding the thread."""
         thread = thread_in(config)
         if self.locks is None or thread is None:
@@ -104,7 +104,7 @@ class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         with self.locks.holding(thread):
             yield from super().stream(input, config, **options)
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:  # type: ignore[override]
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """Run while holding the thread."""
         thread = thread_in(config)
         if self.locks is None or thread is None:

@@ -71,17 +71,17 @@ class Saver(SqliteSaver):
             )
             cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
 
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1) -> int:
-        """Delete all but the newest `keep` checkpoints of threads; return how many went. What is unfinished stays.
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Delete all but the newest checkpoint of threads, or with the strategy "delete" all of them."""
+        self.trim(thread_ids, keep=0 if strategy == "delete" else 1)
 
-        `strategy` is LangGraph's: "keep_latest", or "delete" for all of them.
-        """
-        kept = 0 if strategy == "delete" else max(keep, 1)
+    def trim(self, thread_ids: Sequence[str], *, keep: int) -> int:
+        """Delete all but the newest `keep` checkpoints of threads; return how many went."""
         gone = 0
         with self.cursor() as cursor:
             for thread in thread_ids:
-                cursor.execute(OLD_CHECKPOINTS.format(table="writes"), (thread, thread, kept))
-                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints"), (thread, thread, kept))
+                cursor.execute(OLD_CHECKPOINTS.format(table="writes"), (thread, thread, keep))
+                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints"), (thread, thread, keep))
                 gone += cursor.rowcount
         return gone
 
@@ -142,9 +142,9 @@ class Saver(SqliteSaver):
         """As `delete_thread`, in a worker thread."""
         await asyncio.to_thread(self.delete_thread, thread_id)
 
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest", keep: int = 1) -> int:
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`, in a worker thread."""
-        return await asyncio.to_thread(self.prune, thread_ids, strategy=strategy, keep=keep)
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`, in a worker thread."""
