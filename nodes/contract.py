@@ -7,7 +7,7 @@ import asyncio
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
@@ -85,7 +85,7 @@ class Mounted:
     tool: BaseTool
     marks: Marks
     schema: Schema
-    judge: type[BaseModel] | Validator
+    judge: type[BaseModel] | Validator = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -135,12 +135,12 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
     if not NAME.fullmatch(made.name):
         raise BadTool(f"a tool's name must be 1 to 64 of a-z, A-Z, 0-9, _ and -, got {made.name!r}; rename it")
     schema = strict_schema(made)
+    judge = judge_of(made, schema["function"]["parameters"])
     for parameter in undescribed(schema["function"]["parameters"]):
         told = f"tool {made.name!r}: the parameter {parameter!r} has no description; say in the docstring what it is"
         if own:
             raise BadTool(told)
         warnings.warn(told, stacklevel=4)
-    judge = judge_of(made, schema["function"]["parameters"])
     return Mounted(tool=callable_both_ways(made), marks=marks, schema=schema, judge=judge)
 
 
