@@ -7,13 +7,14 @@ import dataclasses
 import json
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping, MappingView, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from datetime import date, time, timedelta
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from functools import singledispatch
 from itertools import islice
-from numbers import Number
 from pathlib import PurePath
 from typing import Any, Literal
 from uuid import UUID
@@ -72,10 +73,12 @@ def presentable(value: Any) -> Any:
     if value is None or isinstance(value, str):
         text = clean(value or "")
         return text if text.strip() else NO_OUTPUT
+    if isinstance(value, Iterator):
+        value = taken(value)  # what a generator raises is the tool's failure
     try:
         shown = plain(value)
         return shown if is_blocks(shown) or isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-    except (RecursionError, ValueError) as error:
+    except Exception as error:  # in a circle, too many digits, methods that raise
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
@@ -102,32 +105,37 @@ def plain(value: Any) -> Any:
             return plain(found())
     if isinstance(getattr(value, "mode", None), str) and hasattr(value, "size"):
         return f"<image of {value.size} pixels, {value.mode}; return an image block to show it>"
-    return f"<{type(value).__name__}>" if " at 0x" in repr(value) else f"<{type(value).__name__}: {clean(str(value))}>"
+    text = clean(str(value))
+    return f"<{type(value).__name__}>" if " at 0x" in text else f"<{type(value).__name__}: {text}>"
 
 
 plain.register(str, clean)
 plain.register(bytes, lambda value: text_of_bytes(value))
 plain.register(bytearray, lambda value: text_of_bytes(bytes(value)))
-plain.register(Number, lambda value: clean(str(value)))
 plain.register(float, lambda value: float(value) if math.isfinite(value) else str(value))
 plain.register(Enum, lambda value: plain(value.value))
 plain.register(BaseModel, lambda value: plain(value.model_dump()))
-plain.register(Iterator, lambda value: items_of(value))
+plain.register(Iterator, lambda value: plain(taken(value)))
 plain.register(Mapping, lambda value: mapping_of(value))
 for kept in (type(None), bool, int):
     plain.register(kept, lambda value: value)
-for listed in (Sequence, MappingView):
-    plain.register(listed, lambda value: [plain(one) for one in value])
+for listed in (Sequence, ValuesView):
+    plain.register(listed, lambda value: list_of(value))
 plain.register(Set, lambda value: sorted((plain(one) for one in value), key=str))
 for dated in (date, time):
     plain.register(dated, lambda value: value.isoformat())
-for named in (timedelta, UUID, PurePath):
+for named in (Decimal, Fraction, complex, timedelta, UUID, PurePath):
     plain.register(named, str)
 
 
-def items_of(values: Iterator[Any]) -> list[Any]:
+def list_of(values: Any) -> Any:
+    """Return a sequence as a list, a named tuple by its names."""
+    return plain(values._asdict()) if hasattr(values, "_asdict") else [plain(one) for one in values]
+
+
+def taken(values: Iterator[Any]) -> list[Any]:
     """Take the items of a generator, up to a limit, and say if there are more."""
-    items = [plain(one) for one in islice(values, MAX_ITEMS + 1)]
+    items = list(islice(values, MAX_ITEMS + 1))
     return items if len(items) <= MAX_ITEMS else [*items[:MAX_ITEMS], MORE]
 
 
