@@ -1,6 +1,5 @@
 """Calls that a model wrote as text, as local models do. Read as calls only if nothing is left to guess (B039)."""
 
-import json
 import re
 from collections.abc import Collection
 from typing import Any
@@ -8,48 +7,64 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolCall
 
+from nodes.collect import parsed
 from nodes.text import text_of
 
-TAGGED = re.compile(r"<(tool_call|function_call)>\s*(.*?)\s*(?:</\1>|\Z)|\[TOOL_CALLS\]\s*(\[.*)", re.DOTALL)
+TAG = r"<(tool_call|function_call)>\s*(.*?)\s*(?:</\1>|\Z)"
+TAGGED = re.compile(rf"{TAG}|\[TOOL_CALLS\]\s*(\[.*)", re.DOTALL)
 FENCED = re.compile(r"```(?:json|tool_call)?\s*\n(.*?)\n```", re.DOTALL)
+OPENING = re.compile(r"<tool_call>|<function_call>|\[TOOL_CALLS\]")
 ARGUMENTS = ("arguments", "parameters", "args")
+
+Spoken = list[tuple[str, dict[str, Any]]]
 
 
 def with_spoken_calls(answer: AIMessage, mounted: Collection[str]) -> AIMessage:
     """Return the answer with the calls that its text spells out as real ones, if every one is complete and mounted."""
-    calls = spoken_calls(text_of(answer)) if not answer.tool_calls and not answer.invalid_tool_calls else []
+    if answer.tool_calls or answer.invalid_tool_calls:
+        return answer
+    before, calls = spoken_calls(text_of(answer))
     if not calls or any(name not in mounted for name, _ in calls):
         return answer
     made = [ToolCall(name=name, args=args, id=f"call_{uuid4().hex[:20]}", type="tool_call") for name, args in calls]
-    return answer.model_copy(update={"content": "", "tool_calls": made})
+    return answer.model_copy(update={"content": before, "tool_calls": made})
 
 
 def looks_like_call(answer: AIMessage) -> bool:
-    """Whether the text is a call, whole or broken, rather than an answer that happens to be JSON."""
+    """Whether the text ends in a call, whole or broken, rather than being an answer that happens to be JSON."""
     text = text_of(answer)
-    return bool(TAGGED.match(text.strip()) or spoken_calls(text))
+    tagged = parted(text)[1]
+    return bool(tagged and TAGGED.sub("", tagged).strip() == "") or bool(spoken_calls(text)[1])
 
 
-def spoken_calls(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return (name, arguments) of each call that a text consists of; nothing if it holds anything else as well."""
-    text = text.strip()
-    tagged = TAGGED.findall(text)
-    fenced = FENCED.fullmatch(text)
-    bodies = [body or listed for _, body, listed in tagged] if tagged else [fenced[1] if fenced else text]
-    if TAGGED.sub("", text).strip() and tagged:
-        return []
+def spoken_calls(text: str) -> tuple[str, Spoken]:
+    """Return what a text says before its calls, and (name, arguments) of each; none if anything stands after them."""
+    before, tagged = parted(text)
+    if tagged:
+        bodies = [body or listed for _, body, listed in TAGGED.findall(tagged)]
+        complete = not TAGGED.sub("", tagged).strip()
+    else:
+        before, text = "", text.strip()
+        fenced = FENCED.fullmatch(text)
+        bodies, complete = [fenced[1] if fenced else text], True
     found = [call for body in bodies for call in calls_in(body)]
-    return found if all(found) else []
+    return (before, found) if complete and all(found) else ("", [])
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Part a text before its first tag; a tag inside a code block is quoted, not spoken."""
+    opening = OPENING.search(text)
+    if opening is None or text.count("```", 0, opening.start()) % 2:
+        return text.strip(), ""
+    return text[: opening.start()].strip(), text[opening.start() :].strip()
 
 
 def calls_in(body: str) -> list[Any]:
     """Read one body: a call, or a list of calls; an entry that is none gives None."""
     if not body.startswith(("{", "[")):
         return [None]
-    try:
-        value = json.loads(body)
-    except ValueError:
-        return [None]
+    read, _ = parsed(f'{{"calls": {body}}}')
+    value = read["calls"] if read else None
     return [as_call(one) for one in (value if isinstance(value, list) else [value])] or [None]
 
 
@@ -59,8 +74,5 @@ def as_call(value: Any) -> tuple[str, dict[str, Any]] | None:
         return None
     args = next((value[key] for key in ARGUMENTS if key in value), None)
     if isinstance(args, str):
-        try:
-            args = json.loads(args)
-        except ValueError:
-            return None
+        args, _ = parsed(args) if args.strip() else (None, "")
     return (value["name"], args) if isinstance(value.get("name"), str) and isinstance(args, dict) else None
