@@ -35,7 +35,7 @@ from nodes.toolbox import OWN_TOOLS
 
 USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
 FAILURES = (CannotStart, StoreError, ThreadBusy, OSError, sqlite3.Error)
-ANSWERED = ("answered", "max_steps")
+ANSWERED = ("answered", "max_steps", "stuck")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ LAST_STEP = "You have no more tool calls in this turn. Answer now from what you 
 EMPTY_ANSWER = "Your last answer was empty. Answer the user's question in words."
 SPOKEN_CALL = "Your last answer was a tool call written as text, which runs nothing. Call a tool that you have properly, or answer in words."
 BROKEN_CALLS = "I could not do this: the model called a tool twice with arguments that cannot be read. Your message is kept; please try again."
+STILL_CALLING = "I have no answer yet: the turn ended while the model was still calling tools. What they gave is kept; ask me to go on."
 GAVE_NO_ANSWER = "The model gave no answer, twice. Your message is kept; please try again or rephrase it."
 NO_QUESTION = "There was no question in your message: it is empty. Please write one."
 MODEL_FAILED = "The model could not answer: {reason} Your message is kept; the conversation can go on."

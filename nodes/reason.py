@@ -13,6 +13,7 @@ from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.cut import leaving
 from nodes.fit import DROPPED, fit
+from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
@@ -33,7 +34,8 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     number = steps_taken(state["messages"]) + 1
     if not asks_something(state["messages"]):
         return ended(AIMessage(prompts.NO_QUESTION), "empty_question", watch, number)
-    final = number >= context.max_steps
+    last = last_step(state, context, number)
+    final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
     prompt = prompt_of(state, context, schemas, final=final)
@@ -50,9 +52,9 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         return ended(AIMessage(prompts.GAVE_NO_ANSWER), "empty_answer", watch, number)
     if is_broken(answer) and is_broken(newest_answer(state)):
         return ended(AIMessage(prompts.BROKEN_CALLS), "broken_calls", watch, number)
-    if final and calls_of(answer):
-        return ended(without_calls(answer), "max_steps", watch, number)
-    stop = "" if calls_of(answer) else "max_steps" if final and number > 1 else "answered"
+    if last and calls_of(answer):
+        return ended(without_calls(answer), last, watch, number)
+    stop = "" if calls_of(answer) else last if last and number > 1 else "answered"
     calls = [name for _, name in calls_of(answer)]
     told = {"sent": len(prompt.messages), "tokens": prompt.tokens, "changes": prompt.changes, "calls": calls}
     return {
@@ -62,6 +64,13 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         "token_ratio": corrected(prompt.ratio, estimated=round(prompt.tokens / prompt.ratio), answer=answer),
         "steps": watch.step(number=number, stop_reason=stop, **told),
     }
+
+
+def last_step(state: State, context: Context, number: int) -> StopReason | None:
+    """Say why this step must answer without tools, None if it need not."""
+    if number >= context.max_steps:
+        return "max_steps"
+    return "stuck" if is_stuck(state["messages"]) else None
 
 
 def read(reply: Reply, mounted: Sequence[str]) -> Reply:
@@ -131,7 +140,7 @@ def ended(answer: AIMessage, stop: StopReason, watch: Watch, number: int) -> Upd
 
 def without_calls(answer: AIMessage) -> AIMessage:
     """Keep the text of an answer that called tools when none were left to call."""
-    text = prompts.GAVE_NO_ANSWER if is_blank(answer) else answer.content
+    text = prompts.STILL_CALLING if is_blank(answer) else answer.content
     return answer.model_copy(update={"content": text, "tool_calls": [], "invalid_tool_calls": []})
 
 

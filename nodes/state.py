@@ -15,7 +15,9 @@ from typing_extensions import TypedDict
 
 from memory.text import clean_all
 
-StopReason = Literal["answered", "max_steps", "empty_answer", "broken_calls", "empty_question", "model_error", "closed"]
+StopReason = Literal[
+    "answered", "max_steps", "stuck", "empty_answer", "broken_calls", "empty_question", "model_error", "closed"
+]
 
 
 class RecalledMemory(TypedDict):
