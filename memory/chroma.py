@@ -31,7 +31,8 @@ STROKE = 1000
 OVERSAMPLED_MAX = 2000
 """Beyond so many results a filtered query is the cheaper one."""
 
-WORN_MIN = 10_000
+WORN_MIN = 4000
+"""Fewer deleted vectors than this are not worth a new folder."""
 # "state <> 2" lets both databases use the partial index over what is due.
 _DUE = (
     f"i.state IN ({DERIVED}, {GONE}) AND i.state <> {IN_CHROMA} "

@@ -106,7 +106,7 @@ def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | 
     fields = config.get("fields")
     if fields is None and "embed" in config:
         fields = ["$"]
-    return Index(embedder or default_embedder(), fields, hybrid=config.get("hybrid", False))
+    return Index(embedder or default_embedder(), fields, hybrid=config.get("hybrid", "embed" not in config))
 
 
 def spread(parts: list[str]) -> list[str]:

@@ -120,6 +120,8 @@ class ChromaStore(BaseStore):
         self._legs = Legs(keywords=Keywords(db), vectors=vectors)
         self._upkeep = Upkeep(db, index, self._legs, chroma)
         self._search = Search(self._record, index, self._legs) if index else None
+        with db.writing() as session:
+            self._record.sweep(session)
         self._upkeep.wake()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -191,7 +193,7 @@ class ChromaStore(BaseStore):
         return self._upkeep.stats()
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired; return how many items. Nobody sees them in any case."""
+        """Delete what has expired, as opening does; return how many items. Nobody sees them in any case."""
         with self._db.writing() as session:
             swept = self._record.sweep(session)
         self._upkeep.notify()

@@ -206,6 +206,9 @@ def test_what_has_expired_is_nowhere(opening: Opener) -> None:
         assert store.list_namespaces() == [ANN]
         assert store.sweep_ttl() == 2
         assert store.stats()["items"] == 2
+        store.put(ANN, "late", {"text": "tea five"}, ttl=-1)
+    with opening(embedder=hash_embedder()) as store:
+        assert store.stats()["items"] == 2
 
 
 def test_reading_restarts_a_life_only_if_configured(opening: Opener) -> None:

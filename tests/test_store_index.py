@@ -253,7 +253,7 @@ def test_writing_and_deleting_over_and_over_does_not_fill_the_disk(tmp_path: Pat
     sizes = []
     with open_store(tmp_path, embedder=hash_embedder(max_chars=40)) as store:
         text = " ".join(f"word{n}" for n in range(200))
-        for _ in range(7):
+        for _ in range(3):
             store.batch([PutOp(ANN, f"k{n}", {"text": f"start{n} {text}"}) for n in range(40)])
             store.flush()
             store.batch([PutOp(ANN, f"k{n}", None) for n in range(40)])
