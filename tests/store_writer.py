@@ -1,6 +1,6 @@
 """A process that writes to a store until it is killed, and says what it has done. Run by test_store_crash.py.
 
-It reads lines of "home seed log" and forks for each, so that a kill costs no start of Python. The forked
+It reads lines of JSON, [place, seed, log], and forks for each, so that a kill costs no start of Python. The forked
 process appends to the log a line before each operation and one after it.
 """
 
@@ -50,11 +50,11 @@ def write_until_killed(store: ChromaStore, rng: random.Random, log: int) -> None
 def main() -> None:
     """Fork a writer for each line of the input; print its process id."""
     for line in sys.stdin:
-        home, seed, log_path = line.split()
+        place, seed, log_path = json.loads(line)
         if (child := os.fork()) == 0:
             log = os.open(Path(log_path), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-            with open_store(home, embedder=hash_embedder()) as store:
-                write_until_killed(store, random.Random(int(seed)), log)
+            with open_store(**place, embedder=hash_embedder()) as store:
+                write_until_killed(store, random.Random(seed), log)
         print(child, flush=True)
         os.waitpid(child, 0)
         print("gone", flush=True)
