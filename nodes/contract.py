@@ -45,7 +45,7 @@ class BadTool(ValueError):
 
 
 class FailedInside(Exception):
-    """A ValidationError of a tool's own work: it is not about the arguments of the call."""
+    """An error of a tool's own work that elsewhere means more: invalid arguments, or the end of the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +181,7 @@ def both_ways(func: Any, coroutine: Any, response_format: str) -> tuple[Any, Any
             if not func or not coroutine:
                 raise
             value = asyncio.run(coroutine(*args, **kwargs))
-        except ValidationError as error:
+        except (ValidationError, SystemExit, KeyboardInterrupt) as error:  # in a thread, the tool's own
             raise inside(error) from error
         return shown(value, response_format)
 
@@ -191,14 +191,14 @@ def both_ways(func: Any, coroutine: Any, response_format: str) -> tuple[Any, Any
             return await off_loop(lambda: sync(*args, **kwargs))
         try:
             return shown(await coroutine(*args, **kwargs), response_format)
-        except ValidationError as error:
+        except (ValidationError, SystemExit) as error:
             raise inside(error) from error
 
     return sync, asynchronous
 
 
-def inside(error: ValidationError) -> Exception:
-    """Tell an error of a tool's work from one about its arguments; a resume that does not fit stays what it is."""
+def inside(error: BaseException) -> BaseException:
+    """Mark an error as one of a tool's own work; a resume that does not fit stays what it is."""
     return error if is_invalid_resume(error) else FailedInside()
 
 

@@ -57,10 +57,10 @@ async def within(work: Awaitable[T], seconds: float) -> T | BaseException:
 
 
 async def caught(work: Awaitable[T]) -> T | BaseException:
-    """Await work; return its value or its error. `sys.exit` in a tool must not end the loop."""
+    """Await work; return its value or its error."""
     try:
         return await work
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         return error
 
 
