@@ -82,9 +82,16 @@ def parser() -> argparse.ArgumentParser:
     memory.add_argument("query", nargs="?", default="", help="what to search for")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
-    threads = add("threads", "List, show or delete a user's conversations.")
-    threads.add_argument("action", choices=["list", "show", "delete"], help="delete keeps the memories")
-    threads.add_argument("id", nargs="?", default="", help="the conversation to show or delete (or --thread)")
+    threads = add("threads", "List, show, close, prune or delete a user's conversations.")
+    threads.add_argument(
+        "action",
+        choices=["list", "show", "close", "sweep", "prune", "delete"],
+        help="close: file the rest and write an abstract; sweep: close all that were idle for long; "
+        "prune: delete old checkpoints; delete: all but the memories",
+    )
+    threads.add_argument("id", nargs="?", default="", help="the conversation (or --thread); prune takes all without")
+    threads.add_argument("--idle-hours", type=at_least_none, default=24, help="what sweep calls long (default: 24)")
+    threads.add_argument("--keep", type=at_least_one, default=5, help="checkpoints that prune keeps (default: 5)")
     threads.add_argument("--json", action="store_true", help="print a list of objects")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
@@ -97,6 +104,17 @@ def at_least_one(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return number
+
+
+def at_least_none(text: str) -> float:
+    """Read a number of hours."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1e6:
+        raise argparse.ArgumentTypeError(f"expected a number of hours from 0 on, got {text!r}")
     return number
 
 

@@ -8,8 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 from uuid import uuid4
 
@@ -17,18 +16,16 @@ from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_me
 from langchain_core.runnables import RunnableConfig
 from pydantic import ValidationError
 
-from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_agent, open_memory
+from graph.agent import Agent, build_agent, compiled, open_agent
 from graph.doctor import examine
 from graph.locks import ThreadBusy
 from graph.models import ModelShelf
-from graph.savers import BadThread, check_thread, open_saver
-from graph.settings import BadSetting, CannotStart, Settings, checked_home, load_settings
-from memory.catalogue import Catalogue
+from graph.records import memory, threads
+from graph.savers import BadThread, check_thread
+from graph.settings import BadSetting, CannotStart, Settings, load_settings
 from memory.errors import StoreError
-from memory.memories import Memories, Memory
 from memory.owner import BadUser, owned
 from memory.text import clean
-from memory.transcript import Transcript
 from nodes.context import Context, NotYourThread, UnknownTool, check_tools
 from nodes.text import text_of
 from nodes.toolbox import OWN_TOOLS
@@ -195,69 +192,6 @@ def print_json(value: object) -> None:
     """Print a value as JSON with real characters, or escaped where the output could not carry them (B155)."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     print(json.dumps(value, ensure_ascii=not is_unicode, indent=2, default=str))
-
-
-def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
-    """List or search the user's memories; or index everybody's anew."""
-    if arguments.action == "search" and not arguments.query.strip():
-        raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
-    with opened_store(settings) as store:
-        if arguments.action == "reindex":
-            print(f"indexed {store.reindex()} items")
-            return 0
-        memories = Memories(store, user=context.user)
-        found = (
-            memories.all()[: arguments.limit]
-            if arguments.action == "list"
-            else memories.search(arguments.query, limit=arguments.limit, threshold=-1.0)
-        )
-    if arguments.json:
-        print_json([asdict(one) for one in found])
-    else:
-        print("\n".join(map(memory_line, found)) or "(nothing)")
-    return 0
-
-
-def memory_line(one: Memory) -> str:
-    """Write a memory on one line: id, date, score if there is one, text."""
-    score = "" if one.score is None else f"  {one.score:.2f}"
-    return f"{one.id}  {one.at[:10]}{score}  {' '.join(one.text.split())}"
-
-
-@contextmanager
-def opened_store(settings: Settings) -> Iterator[Any]:
-    """Open the memory alone."""
-    checked_home(settings.home)
-    with open_memory(settings) as store:
-        yield store
-
-
-def threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
-    """List the user's threads, show what was said in one, or delete one."""
-    thread = arguments.id or arguments.thread or ""
-    if arguments.action != "list":
-        check_thread(thread)
-    with opened_store(settings) as store:
-        catalogue = Catalogue(store, user=context.user)
-        if arguments.action == "list":
-            found = [asdict(one) for one in catalogue.all()]
-            lines = [f"{one['id']}  {one['used'][:16]}  {one['turns']} turns  {one['title']}" for one in found]
-            print_json(found) if arguments.json else print("\n".join(lines) or "(nothing)")
-            return 0
-        if catalogue.get(thread) is None:
-            raise CannotStart(f"{context.user!r} has no thread {thread!r}; `palimpsest threads list` names them")
-        transcript = Transcript(store, user=context.user, thread=thread)
-        if arguments.action == "delete":
-            with open_saver(settings.home / CHECKPOINTS) as saver:
-                saver.delete_thread(thread)
-            gone = transcript.erase()
-            catalogue.forget(thread)
-            print(f"deleted {thread}: its checkpoints and {gone} messages; memories stay")
-            return 0
-        entries = [asdict(entry) for entry in transcript.entries()]
-    lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in entries]
-    print_json(entries) if arguments.json else print("\n".join(lines))
-    return 0
 
 
 def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:

@@ -1,0 +1,151 @@
+"""Commands that look into what is kept, and keep it in order: `palimpsest memory …` and `palimpsest threads …`."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from graph.agent import CHECKPOINTS, open_agent, open_memory
+from graph.savers import check_thread, open_saver
+from graph.settings import BadSetting, CannotStart, Settings, checked_home
+from memory.catalogue import Catalogue, Thread
+from memory.memories import Memories, Memory
+from memory.outputs import Outputs
+from memory.transcript import Transcript
+from nodes.context import Context
+
+Command = Callable[[argparse.Namespace, Settings, Context], int]
+
+
+@contextmanager
+def opened_store(settings: Settings) -> Iterator[Any]:
+    """Open the memory alone."""
+    checked_home(settings.home)
+    with open_memory(settings) as store:
+        yield store
+
+
+def show(found: list[dict[str, Any]], lines: list[str], *, as_json: bool) -> int:
+    """Print what was found, as one JSON list or a line each."""
+    print(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines) or "(nothing)")
+    return 0
+
+
+def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """List or search the user's memories; or index everybody's anew."""
+    if arguments.action == "search" and not arguments.query.strip():
+        raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
+    with opened_store(settings) as store:
+        if arguments.action == "reindex":
+            return reindex(store)
+        memories = Memories(store, user=context.user)
+        if arguments.action == "list":
+            found = memories.all()[: arguments.limit]
+        else:
+            found = memories.search(arguments.query, limit=arguments.limit, threshold=-1.0)
+    return show([asdict(one) for one in found], [memory_line(one) for one in found], as_json=arguments.json)
+
+
+def reindex(store: Any) -> int:
+    """Rebuild the indexes from the record with a progress bar; interrupted, the next time goes on where it was."""
+    columns = (TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("indexing", total=None)
+        done = store.reindex(lambda done, total: bar.update(task, completed=done, total=total))
+    print(f"indexed {done} items")
+    return 0
+
+
+def memory_line(one: Memory) -> str:
+    """Write a memory on one line: id, date, score if there is one, text."""
+    score = "" if one.score is None else f"  {one.score:.2f}"
+    return f"{one.id}  {one.at[:10]}{score}  {' '.join(one.text.split())}"
+
+
+def threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Run one action on the user's threads."""
+    actions: dict[str, Command] = {
+        "list": list_threads,
+        "show": show_thread,
+        "delete": delete_thread,
+        "close": close_threads,
+        "sweep": close_threads,
+        "prune": prune_threads,
+    }
+    return actions[arguments.action](arguments, settings, context)
+
+
+def list_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """List the threads, the last used first."""
+    with opened_store(settings) as store:
+        found = Catalogue(store, user=context.user).all()
+    lines = [f"{t.id}  {t.used[:16]}  {t.turns} turns  {'open' if t.is_open else 'closed'}  {t.title}" for t in found]
+    return show([asdict(one) for one in found], lines, as_json=arguments.json)
+
+
+def show_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Show everything that was said in a thread."""
+    with opened_store(settings) as store:
+        thread = named(arguments, Catalogue(store, user=context.user))
+        found = [asdict(entry) for entry in Transcript(store, user=context.user, thread=thread.id).entries()]
+    lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in found]
+    return show(found, lines, as_json=arguments.json)
+
+
+def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Delete a thread's checkpoints, transcript and kept results; its memories stay."""
+    with opened_store(settings) as store, open_saver(settings.home / CHECKPOINTS) as saver:
+        catalogue = Catalogue(store, user=context.user)
+        thread = named(arguments, catalogue).id
+        saver.delete_thread(thread)
+        gone = Transcript(store, user=context.user, thread=thread).erase()
+        Outputs(store, user=context.user, thread=thread).erase()
+        catalogue.forget(thread)
+    print(f"deleted {thread}: its checkpoints and {gone} messages; memories stay")
+    return 0
+
+
+def close_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """End one thread, or for `sweep` all that were idle for long: file the rest, write an abstract of each."""
+    with open_agent(settings) as agent:
+        assert agent.store is not None and not isinstance(agent.store, bool)
+        catalogue = Catalogue(agent.store, user=context.user)
+        if arguments.action == "close":
+            due = [named(arguments, catalogue)]
+        else:
+            limit = (datetime.now(UTC) - timedelta(hours=arguments.idle_hours)).isoformat(timespec="seconds")
+            due = [thread for thread in catalogue.all() if thread.is_open and thread.used <= limit]
+        for thread in due:
+            agent.invoke({"messages": [], "close": True}, {"configurable": {"thread_id": thread.id}}, context=context)
+        after = [catalogue.get(thread.id) or thread for thread in due]
+    for thread in after:
+        print(f"{'FAILED, try again' if thread.is_open else 'closed'}  {thread.id}  {thread.abstract}")
+    return 1 if any(thread.is_open for thread in after) else 0
+
+
+def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Delete old checkpoints of one thread, or of all of the user's; the transcript keeps every word."""
+    with opened_store(settings) as store, open_saver(settings.home / CHECKPOINTS) as saver:
+        catalogue = Catalogue(store, user=context.user)
+        one = arguments.id or arguments.thread
+        due = [named(arguments, catalogue).id] if one else [thread.id for thread in catalogue.all()]
+        gone = saver.trim(due, keep=arguments.keep)
+        before, after = saver.compact()
+    print(f"deleted {gone} checkpoints of {len(due)} threads; the file went from {before} to {after} bytes")
+    return 0
+
+
+def named(arguments: argparse.Namespace, catalogue: Catalogue) -> Thread:
+    """Return the thread that the command names. Raises BadThread, and CannotStart if the user has none of this id."""
+    thread = arguments.id or arguments.thread or ""
+    check_thread(thread)
+    found = catalogue.get(thread)
+    if found is None:
+        raise CannotStart(f"this user has no thread {thread!r}; `palimpsest threads list` names them")
+    return found
