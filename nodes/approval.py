@@ -26,11 +26,11 @@ def approved(mounted: Mounted, args: dict[str, Any]) -> dict[str, Any]:
         said = interrupt(shown)
         answer = said if isinstance(said, dict) else {"decision": said}
         decision = answer.get("decision")
-        word = decision.strip().casefold() if isinstance(decision, str) else decision
-        if word is True or word in YES:
+        word = decision.strip().casefold() if isinstance(decision, str) else str(decision)
+        if decision is True or word in YES:
             return args
         if word != "edit":
-            reason = "" if word in (False, None) or word in NO else str(decision)
+            reason = "" if not decision or word in NO else str(decision)
             told = str(answer.get("reason") or reason or NO_REASON)
             raise Refused("refused", REFUSED.format(name=mounted.name, reason=told))
         try:
