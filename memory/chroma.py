@@ -108,19 +108,21 @@ class Chroma:
         answer = collection.query(query_embeddings=[query], n_results=wanted, where=where, include=[])
         return _items(answer["ids"][0])
 
-    def flush(self) -> int:
-        """Bring Chroma up to date with the record; return how many items that took."""
-        done = 0
-        while self._is_due():
-            done += self._stroke()
+    def flush(self, *, stroke: int = STROKE, go_on: Callable[[int], bool] = bool) -> None:
+        """Bring Chroma up to date with the record, a stroke of items at a time, as long as it should go on.
+
+        `go_on` is told how many items are due. Chroma holds the interpreter during a stroke: nothing else runs.
+        """
+        while go_on(self.count_due()):
+            self._stroke(stroke)
             if self._is_worn():
                 with self._lock, self._db.indexing():
                     self._start_anew()
-        return done
 
-    def _is_due(self) -> bool:
+    def count_due(self) -> int:
+        """Count the items that Chroma does not know as they are."""
         with self._db.reading() as session:
-            return bool(session.run(f"SELECT 1 FROM mem_items i WHERE {_DUE} LIMIT 1"))
+            return int(session.run(f"SELECT count(*) FROM mem_items i WHERE {_DUE}")[0][0])
 
     def _is_worn(self) -> bool:
         """Whether most of the folder is what was deleted: Chroma never gives that space back."""
@@ -129,19 +131,18 @@ class Chroma:
             living = int(session.run("SELECT coalesce(sum(vectors), 0) FROM mem_spaces")[0][0])
         return self._folder is not None and worn > max(WORN_MIN, 2 * living)
 
-    def _stroke(self) -> int:
+    def _stroke(self, most: int) -> None:
         with self._lock, self._db.indexing():
             collection = self._opened()
-            rows = self._begin()
+            rows = self._begin(most)
             try:
                 self._write(collection, rows)
             except BaseException:
                 self.close()
                 raise
             self._end(rows)
-            return len(rows)
 
-    def _begin(self) -> list[Row]:
+    def _begin(self, most: int) -> list[Row]:
         """Take what is due, noting that Chroma may hold it from now on: killed, we know what to delete there."""
         sql = (
             "SELECT i.id, i.space, i.revision, i.state, i.parts, i.in_chroma, v.vectors FROM mem_items i "
@@ -149,7 +150,7 @@ class Chroma:
             f"WHERE {_DUE} ORDER BY i.state, i.id LIMIT ?"
         )
         with self._db.writing() as session:
-            rows = session.run(sql, (STROKE,))
+            rows = session.run(sql, (most,))
             self._advance(session)
             worn = int(get_meta(session, "chroma_worn") or 0) + sum(row[5] for row in rows)
             set_meta(session, "chroma_worn", str(worn))

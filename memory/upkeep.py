@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from memory.chroma import Chroma
+from memory.chroma import STROKE, Chroma
 from memory.errors import BadValue, EmbedderChanged
 from memory.indexing import Entry, Index
 from memory.keywords import Keywords, Posted
@@ -23,7 +23,11 @@ from memory.vectors import Placed, Vectors
 
 AT_ONCE = 256
 PAUSE_S = 0.2
-"""Chroma follows this much after a write, so that writes in quick succession cost it one stroke."""
+"""Chroma follows this long after the last write."""
+GENTLE = 50
+"""Items in one stroke of the background: a stroke stops all other threads, for some 20 to 100 ms."""
+GATHERED_MAX = 5000
+"""More than this does not wait for a pause: until Chroma has them, they are compared one by one."""
 
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
@@ -186,16 +190,21 @@ class Upkeep:
     def _follow(self) -> None:
         while not self._closing.is_set():
             self._due.wait()
-            self._closing.wait(PAUSE_S)
             self._due.clear()
-            self.settle()
+            self._closing.wait(PAUSE_S)
+            # While more is being written, that comes first, unless much has gathered.
+            if not self._due.is_set() or self._chroma.count_due() > GATHERED_MAX:
+                self.settle(stroke=GENTLE, go_on=self._may_go_on)
 
-    def settle(self) -> None:
+    def _may_go_on(self, due: int) -> bool:
+        return due > 0 and not self._closing.is_set() and (due > GATHERED_MAX or not self._due.is_set())
+
+    def settle(self, *, stroke: int = STROKE, go_on: Callable[[int], bool] = bool) -> None:
         """Do all that is due. What fails stays due, and every search is right without it."""
         try:
             while self.catch_up(AT_ONCE):
                 pass
-            self._chroma.flush()
+            self._chroma.flush(stroke=stroke, go_on=go_on)
         except Exception as error:
             log.warning("the index could not be brought up to date (%s); it will be, later", error)
 
