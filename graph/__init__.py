@@ -11,15 +11,20 @@ if TYPE_CHECKING:
     from graph.rehearsal import RehearsalModel
     from graph.scripted import ScriptedModel
     from graph.settings import BadSetting, Settings, load_settings
+    from graph.turn import StepLimit, Turn, arun, run
     from nodes.context import Context
 
 HOMES = {
     "Agent": "graph.agent",
     "aopen_agent": "graph.agent",
+    "arun": "graph.turn",
     "build_agent": "graph.agent",
     "open_agent": "graph.agent",
     "RehearsalModel": "graph.rehearsal",
+    "run": "graph.turn",
     "ScriptedModel": "graph.scripted",
+    "StepLimit": "graph.turn",
+    "Turn": "graph.turn",
     "BadSetting": "graph.settings",
     "Settings": "graph.settings",
     "load_settings": "graph.settings",
@@ -33,10 +38,14 @@ __all__ = [
     "RehearsalModel",
     "ScriptedModel",
     "Settings",
+    "StepLimit",
+    "Turn",
     "aopen_agent",
+    "arun",
     "build_agent",
     "load_settings",
     "open_agent",
+    "run",
 ]
 
 
