@@ -16,8 +16,8 @@ from langgraph.store.base import BaseStore
 
 from graph.locks import ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
-from graph.savers import open_saver
-from graph.settings import Settings, checked_home, load_settings
+from graph.savers import InThreads, open_saver
+from graph.settings import CannotStart, Settings, checked_home, load_settings
 from memory.store import ChromaStore, open_store
 from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
@@ -105,9 +105,9 @@ def open_agent(
     `invoke`, `ainvoke`, `stream` and `astream` all work on it. Raises CannotStart and StoreError, one line each.
     """
     settings = settings or load_settings()
-    home = checked_home(settings.home)
+    checked_home(settings.home)
     builder = build_agent(model=model, tools=tools, settings=settings)
-    with open_saver(home / CHECKPOINTS) as saver, open_memory(settings) as store:
+    with open_checkpoints(settings) as saver, open_memory(settings) as store:
         yield compiled(builder, saver, store, settings)
 
 
@@ -132,6 +132,19 @@ def compiled(
     return graph.with_config(recursion_limit=RECURSION_LIMIT)
 
 
+def open_checkpoints(settings: Settings) -> AbstractContextManager[InThreads]:
+    """Open the checkpoints: in the home, or in the database of the settings."""
+    home = checked_home(settings.home)
+    if not settings.database_url:
+        return open_saver(home / CHECKPOINTS)
+    try:
+        from graph.postgres import open_postgres_saver
+    except ImportError as error:
+        raise CannotStart("PALIMPSEST_DATABASE_URL needs the extra: uv sync --extra postgres") from error
+    return open_postgres_saver(settings.database_url)
+
+
 def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:
     """Open the store in the home, with the endpoint's embedder if one is set."""
-    return open_store(settings.home, embedder=build_embedder(settings))
+    database, chroma = settings.database_url or None, settings.chroma_url or None
+    return open_store(settings.home, embedder=build_embedder(settings), database_url=database, chroma_url=chroma)

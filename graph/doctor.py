@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from graph.agent import CHECKPOINTS, open_memory
+from graph.agent import open_checkpoints, open_memory
 from graph.models import PROBE_TIMEOUT_S, ModelShelf, local_server
-from graph.savers import open_saver
 from graph.settings import REHEARSAL, Settings, checked_home
 
 PACKAGES = ("palimpsest", "langgraph", "langchain-openai", "chromadb")
@@ -51,7 +50,7 @@ def home(settings: Settings) -> str:
 
 def checkpoints(settings: Settings) -> str:
     """Check that the threads can be read."""
-    with open_saver(settings.home / CHECKPOINTS) as saver:
+    with open_checkpoints(settings) as saver:
         return f"{len(saver.threads())} threads"
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from graph.agent import CHECKPOINTS, open_agent, open_memory
-from graph.savers import check_thread, open_saver
+from graph.agent import open_agent, open_checkpoints, open_memory
+from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
 from memory.catalogue import Catalogue, Thread
 from memory.memories import Memories, Memory
@@ -100,7 +100,7 @@ def show_thread(arguments: argparse.Namespace, settings: Settings, context: Cont
 
 def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Delete a thread's checkpoints, transcript and kept results; its memories stay."""
-    with opened_store(settings) as store, open_saver(settings.home / CHECKPOINTS) as saver:
+    with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
         thread = named(arguments, catalogue).id
         saver.delete_thread(thread)
@@ -131,7 +131,7 @@ def close_threads(arguments: argparse.Namespace, settings: Settings, context: Co
 
 def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Delete old checkpoints of one thread, or of all of the user's; the transcript keeps every word."""
-    with opened_store(settings) as store, open_saver(settings.home / CHECKPOINTS) as saver:
+    with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
         one = arguments.id or arguments.thread
         due = [named(arguments, catalogue).id] if one else [thread.id for thread in catalogue.all()]

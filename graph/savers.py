@@ -1,6 +1,7 @@
-"""Checkpoints on SQLite for `invoke` and `ainvoke` alike: LangGraph's saver, its async half run in worker threads.
+"""Checkpoints for `invoke` and `ainvoke` alike: LangGraph's savers, their async half run in worker threads.
 
-LangGraph has one saver for sync and one for async; the wrong one raises or hangs (B065). This one serves both.
+LangGraph has one saver for sync and one for async; the wrong one raises or hangs (B065). Ours serve both.
+The one on SQLite is here, the one on Postgres in graph/postgres.py.
 """
 
 import asyncio
@@ -11,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -37,8 +44,8 @@ class BadThread(ValueError):
     """A thread id that no saver should be given."""
 
 
-class Saver(SqliteSaver):
-    """Checkpoints in one SQLite file, from any thread or event loop."""
+class InThreads(BaseCheckpointSaver[str]):
+    """What every saver of ours has: checked thread ids, and the async half of the sync one, run in worker threads."""
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that the config names. Raises BadThread for an id that cannot be one."""
@@ -59,52 +66,21 @@ class Saver(SqliteSaver):
         """
         return iter([*super().list(config, filter=filter, before=before, limit=limit)])
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that these runs wrote, as the server does to roll back."""
-        marks = ",".join("?" * len(run_ids))
-        where = f"json_extract(CAST(metadata AS TEXT), '$.run_id') IN ({marks})"
-        with self.cursor() as cursor:
-            cursor.execute(
-                "DELETE FROM writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN "
-                f"(SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {where})",
-                tuple(run_ids),
-            )
-            cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
+    def trim(self, thread_ids: Sequence[str], *, keep: int) -> int:
+        """Delete all but the newest `keep` checkpoints of threads; return how many went."""
+        raise NotImplementedError
+
+    def compact(self) -> tuple[int, int]:
+        """Give the room of what was deleted back to the disk; return the bytes before and after."""
+        raise NotImplementedError
+
+    def threads(self) -> Sequence[str]:
+        """Return the ids of all threads, the last written first."""
+        raise NotImplementedError
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of threads, or with the strategy "delete" all of them."""
         self.trim(thread_ids, keep=0 if strategy == "delete" else 1)
-
-    def trim(self, thread_ids: Sequence[str], *, keep: int) -> int:
-        """Delete all but the newest `keep` checkpoints of threads; return how many went."""
-        gone = 0
-        with self.cursor() as cursor:
-            for thread in thread_ids:
-                cursor.execute(OLD_CHECKPOINTS.format(table="writes"), (thread, thread, keep))
-                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints"), (thread, thread, keep))
-                gone += cursor.rowcount
-        return gone
-
-    def compact(self) -> tuple[int, int]:
-        """Give the room of what was deleted back to the disk; return the file's bytes before and after."""
-        with self.lock:
-            before = self.size()
-            self.conn.execute("VACUUM")
-            self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return before, self.size()
-
-    def size(self) -> int:
-        """Return the bytes of the file."""
-        pages, size = (self.conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-        return int(pages) * int(size)
-
-    def threads(self) -> Sequence[str]:
-        """Return the ids of all threads, the last written first."""
-        with self.cursor(transaction=False) as cursor:
-            rows = cursor.execute(
-                "SELECT thread_id FROM checkpoints GROUP BY thread_id ORDER BY max(checkpoint_id) DESC"
-            )
-            return [str(thread) for (thread,) in rows]
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`, in a worker thread."""
@@ -149,6 +125,53 @@ class Saver(SqliteSaver):
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`, in a worker thread."""
         await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+
+class Saver(InThreads, SqliteSaver):
+    """Checkpoints in one SQLite file, from any thread or event loop."""
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints that these runs wrote, as the server does to roll back."""
+        marks = ",".join("?" * len(run_ids))
+        where = f"json_extract(CAST(metadata AS TEXT), '$.run_id') IN ({marks})"
+        with self.cursor() as cursor:
+            cursor.execute(
+                "DELETE FROM writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN "
+                f"(SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {where})",
+                tuple(run_ids),
+            )
+            cursor.execute(f"DELETE FROM checkpoints WHERE {where}", tuple(run_ids))
+
+    def trim(self, thread_ids: Sequence[str], *, keep: int) -> int:
+        """Delete all but the newest `keep` checkpoints of threads; return how many went."""
+        gone = 0
+        with self.cursor() as cursor:
+            for thread in thread_ids:
+                cursor.execute(OLD_CHECKPOINTS.format(table="writes"), (thread, thread, keep))
+                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints"), (thread, thread, keep))
+                gone += cursor.rowcount
+        return gone
+
+    def compact(self) -> tuple[int, int]:
+        """Give the room of what was deleted back to the disk; return the file's bytes before and after."""
+        with self.lock:
+            before = self.size()
+            self.conn.execute("VACUUM")
+            self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before, self.size()
+
+    def size(self) -> int:
+        """Return the bytes of the file."""
+        pages, size = (self.conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages) * int(size)
+
+    def threads(self) -> Sequence[str]:
+        """Return the ids of all threads, the last written first."""
+        with self.cursor(transaction=False) as cursor:
+            rows = cursor.execute(
+                "SELECT thread_id FROM checkpoints GROUP BY thread_id ORDER BY max(checkpoint_id) DESC"
+            )
+            return [str(thread) for (thread,) in rows]
 
 
 def check_thread(thread: object) -> None:

@@ -31,6 +31,8 @@ class Settings:
     api_key: str = ""
     base_url: str = ""
     embeddings: str = ""
+    database_url: str = ""
+    chroma_url: str = ""
     timeout_s: float = 60.0
     max_retries: int = 2
     user: str = "me"
@@ -56,6 +58,8 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         model=values.get("PALIMPSEST_MODEL", "").strip(),
         api_key=values.get("OPENAI_API_KEY", "").strip(),
         base_url=checked_url(values.get("OPENAI_BASE_URL", "").strip()),
+        database_url=values.get("PALIMPSEST_DATABASE_URL", "").strip(),
+        chroma_url=values.get("PALIMPSEST_CHROMA_URL", "").strip(),
         embeddings=values.get("PALIMPSEST_EMBEDDINGS", "").strip(),
         timeout_s=number(values, "PALIMPSEST_TIMEOUT_S", 60.0, low=1, high=3600, unit="seconds"),
         max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2.0, low=0, high=10, unit="retries", whole=True)),

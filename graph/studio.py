@@ -17,8 +17,8 @@ from langgraph.store.base import BaseStore
 from langgraph_sdk import get_client
 from starlette.applications import Starlette
 
-from graph.agent import CHECKPOINTS, Agent, build_agent, compiled, open_memory
-from graph.savers import Saver, open_saver
+from graph.agent import Agent, build_agent, compiled, open_checkpoints, open_memory
+from graph.savers import InThreads
 from graph.settings import checked_home, load_settings
 
 T = TypeVar("T")
@@ -33,9 +33,9 @@ ONE_AT_A_TIME = Lock()
 
 
 @cache
-def open_checkpoints() -> Saver:
+def open_threads() -> InThreads:
     """Open the checkpoints, once."""
-    return STACK.enter_context(open_saver(checked_home(load_settings().home) / CHECKPOINTS))
+    return STACK.enter_context(open_checkpoints(load_settings()))
 
 
 @cache
@@ -66,7 +66,7 @@ async def agent() -> Agent:
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[BaseCheckpointSaver[Any]]:
     """Give the server our checkpoints, so that the terminal sees its threads and a kill loses none."""
-    yield await asyncio.to_thread(alone, open_checkpoints)
+    yield await asyncio.to_thread(alone, open_threads)
 
 
 @asynccontextmanager
@@ -88,7 +88,7 @@ async def restore_threads() -> None:
 
     The server writes its list of threads to a file every ten seconds; our checkpoints are written at once.
     """
-    saver = await asyncio.to_thread(alone, open_checkpoints)
+    saver = await asyncio.to_thread(alone, open_threads)
     client = get_client()  # without an address: this very server
     for thread in await asyncio.to_thread(saver.threads):
         if is_uuid(thread):
