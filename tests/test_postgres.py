@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from conftest import answer, ask, config, said
-from store_fixtures import new_schema
 
 from graph.agent import Agent, open_agent, open_checkpoints
 from graph.scripted import ScriptedModel
@@ -19,6 +18,8 @@ pytest_plugins = ["store_fixtures"]
 
 @pytest.fixture
 def served(tmp_path: Path, postgres_url: str, chroma_url: str) -> Settings:
+    from store_fixtures import new_schema  # at the top it would come before pytest has seen the plugin
+
     database = new_schema(postgres_url)
     return Settings(home=tmp_path, model="rehearsal", database_url=database, chroma_url=chroma_url)
 
