@@ -47,7 +47,7 @@ class Postgres:
         self.name = f"{parts.hostname or 'localhost'}{parts.path}"
         try:
             psycopg.connect(url, connect_timeout=10).close()
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             raise Unwritable(f"no Postgres answers at {self.name}; is it running, and is the URL right?") from error
         self._pool = ConnectionPool[psycopg.Connection[Row]](
             url,

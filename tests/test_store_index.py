@@ -127,6 +127,30 @@ def test_a_lost_chroma_folder_is_made_again(tmp_path: Path) -> None:
         assert store._upkeep._chroma._current().count() == 50
 
 
+def test_a_collection_deleted_under_a_store_is_made_again(opening: Opener) -> None:
+    """B105."""
+    with opening(embedder=hash_embedder(), exact_max=0) as store:
+        store.batch([PutOp(ANN, f"k{n}", {"text": f"word{n}"}) for n in range(20)])
+        store.flush()
+        chroma = store._upkeep._chroma
+        assert chroma._client is not None
+        chroma._client.delete_collection(chroma._current().name)
+        assert keys(store.find(ANN, "word7", limit=1)) == ["k7"]
+        store.put(ANN, "new", {"text": "unheard"})
+        store.flush()
+        store.flush()
+        assert chroma._current().count() == 21 and store.stats()["due"] == 0
+
+
+def test_a_chroma_server_that_is_not_there_stops_no_search(caplog: pytest.LogCaptureFixture) -> None:
+    with open_store(chroma_url="http://127.0.0.1:1", embedder=hash_embedder(), exact_max=0) as store:
+        store.put(ANN, "k", {"text": "tea"})
+        assert keys(store.find(ANN, "tea")) == ["k"]
+        store.flush()
+        assert store.stats()["due"] == 1
+    assert "Could not connect" in caplog.text
+
+
 def test_a_damaged_chroma_folder_stops_no_search(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with open_store(tmp_path, embedder=hash_embedder()) as store:
         store.batch([PutOp(ANN, f"k{n}", {"text": f"word{n}"}) for n in range(50)])
@@ -184,8 +208,9 @@ def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(Unwritable, match="file"), open_store(tmp_path / "file" / "home"):
         pass
-    with pytest.raises(Unwritable, match="no Postgres answers"), open_store(database_url="postgresql://127.0.0.1:1/x"):
-        pass
+    for url in ("postgresql://127.0.0.1:1/x", "no url"):
+        with pytest.raises(Unwritable, match="no Postgres answers"), open_store(database_url=url):
+            pass
 
 
 def test_a_read_only_record_is_named(tmp_path: Path) -> None:
