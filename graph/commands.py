@@ -32,7 +32,7 @@ from nodes.toolbox import OWN_TOOLS
 
 USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
 FAILURES = (CannotStart, StoreError, ThreadBusy, OSError, sqlite3.Error)
-ANSWERED = ("answered", "max_steps", "stuck")
+ANSWERED = ("answered", "cut_off", "max_steps", "stuck")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -157,8 +157,9 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     text = clean(sys.stdin.read() if arguments.text == "-" else arguments.text).strip()
     if not text:
         raise BadSetting('the question is empty; write one, for example: palimpsest ask "What do you know about me?"')
+    thread = arguments.thread or str(uuid4())
     with open_agent(settings, model=built(settings, context)) as agent:
-        values = agent.invoke(question(text), config_of(arguments.thread or str(uuid4())), context=context)
+        values = agent.invoke(question(text), config_of(thread), context=context)
     tell_what_failed(values)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
     if arguments.json:
@@ -167,12 +168,14 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     elif stop in ANSWERED:
         print(answer)
     else:
-        print(f"palimpsest: {answer}", file=sys.stderr)
+        print(f"palimpsest: {answer} (thread {thread})", file=sys.stderr)
     return 0 if stop in ANSWERED else 1
 
 
 def tell_what_failed(values: dict[str, Any]) -> None:
-    """Print to stderr what of the turn could not be kept; the answer stands all the same."""
+    """Print to stderr what of the turn could not be kept or was cut off; the answer stands all the same."""
+    if values.get("stop_reason") == "cut_off":
+        print("palimpsest: the model ran into its length limit; the answer is cut off", file=sys.stderr)
     for step in values.get("steps", []):
         if step["node"] == "remember" and (reason := step["detail"].get("failed")):
             print(

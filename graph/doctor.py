@@ -12,6 +12,7 @@ from importlib.metadata import version
 from graph.agent import open_checkpoints, open_memory
 from graph.models import PROBE_TIMEOUT_S, ModelShelf, local_server
 from graph.settings import REHEARSAL, Settings, checked_home
+from memory.secrets import mask
 
 PACKAGES = ("palimpsest", "langgraph", "langchain-openai", "chromadb")
 LEAST_FREE_MB = 200
@@ -75,7 +76,7 @@ def model(settings: Settings) -> str:
         return f"the built-in rehearsal, not a language model; {hint}"
     if settings.base_url:
         reach(settings)
-    return f"{name} at {settings.base_url or 'the provider'} (not called)"
+    return f"{name} at {mask(settings.base_url) or 'the provider'} (not called)"
 
 
 def reach(settings: Settings) -> None:
@@ -89,7 +90,7 @@ def reach(settings: Settings) -> None:
         if error.code in (401, 403):
             raise OSError(f"the endpoint refuses the key ({error.code}); check OPENAI_API_KEY") from error
     except (OSError, ValueError) as error:
-        raise OSError(f"nothing answers at {settings.base_url}; check OPENAI_BASE_URL and the network") from error
+        raise OSError(f"nothing answers at {mask(settings.base_url)}; check OPENAI_BASE_URL and the network") from error
 
 
 CHECKS: dict[str, Callable[[Settings], str]] = {"home": home, "threads": checkpoints, "memory": memory, "model": model}

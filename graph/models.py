@@ -17,6 +17,7 @@ from pydantic import SecretStr
 from graph.rehearsal import RehearsalModel
 from graph.settings import LOCAL, REHEARSAL, BadSetting, CannotStart, Settings, load_settings
 from memory.embedding import Embedder, EmbeddingError, as_embedder, e5_embedder
+from memory.secrets import mask
 
 NO_KEY = "not-needed"
 LOCAL_PORTS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
@@ -184,7 +185,7 @@ def build_embedder(settings: Settings) -> Embedder | None:
     try:
         dims = len(embeddings.embed_query("length"))
     except Exception as error:  # whatever the client raises, the person's next step is the same
-        where = settings.base_url or "OpenAI"
+        where = mask(settings.base_url) or "OpenAI"
         raise CannotStart(
             f"the embedder {name!r} at {where} does not answer ({type(error).__name__}); "
             "check PALIMPSEST_EMBEDDINGS, OPENAI_BASE_URL and the key, or unset the first for the built-in one"

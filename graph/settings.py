@@ -37,6 +37,9 @@ class Settings:
     max_retries: int = 2
     user: str = "me"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "home", Path(self.home).expanduser())
+
     def __repr__(self) -> str:
         key = "set" if self.api_key else "none"
         url = re.sub(r"//[^/]*@", "//***@", self.base_url)

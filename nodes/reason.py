@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
 
 from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request, Update
+from nodes.collect import is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.cut import leaving
@@ -54,16 +55,28 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         return ended(AIMessage(prompts.BROKEN_CALLS), "broken_calls", watch, number)
     if last and calls_of(answer):
         return ended(without_calls(answer), last, watch, number)
-    stop = "" if calls_of(answer) else last if last and number > 1 else "answered"
-    calls = [name for _, name in calls_of(answer)]
-    told = {"sent": len(prompt.messages), "tokens": prompt.tokens, "changes": prompt.changes, "calls": calls}
+    stop = stop_of(answer, last if number > 1 else None)
     return {
         "messages": [answer],
         "stop_reason": stop,
         "page_tokens": prompt.page_tokens + message_tokens(answer),
         "token_ratio": corrected(prompt.ratio, estimated=round(prompt.tokens / prompt.ratio), answer=answer),
-        "steps": watch.step(number=number, stop_reason=stop, **told),
+        "steps": watch.step(
+            number=number,
+            stop_reason=stop,
+            sent=len(prompt.messages),
+            tokens=prompt.tokens,
+            changes=prompt.changes,
+            calls=[name for _, name in calls_of(answer)],
+        ),
     }
+
+
+def stop_of(answer: AIMessage, last: StopReason | None) -> StopReason | Literal[""]:
+    """Say how the turn ends with this answer; empty if it goes on with its calls."""
+    if calls_of(answer):
+        return ""
+    return last or ("cut_off" if is_cut(answer) else "answered")
 
 
 def last_step(state: State, context: Context, number: int) -> StopReason | None:

@@ -16,7 +16,15 @@ from typing_extensions import TypedDict
 from memory.text import clean_all
 
 StopReason = Literal[
-    "answered", "max_steps", "stuck", "empty_answer", "broken_calls", "empty_question", "model_error", "closed"
+    "answered",
+    "cut_off",
+    "max_steps",
+    "stuck",
+    "empty_answer",
+    "broken_calls",
+    "empty_question",
+    "model_error",
+    "closed",
 ]
 
 

@@ -309,3 +309,8 @@ def test_housekeeping_does_not_appear_in_the_answer_stream(scripted):
         parts = agent.stream(said(text), config(), context=Context(max_messages=5), stream_mode="messages")
         seen += "".join(message.text for message, _ in parts if isinstance(message, AIMessage))
     assert seen == "ABC"
+
+
+def test_an_answer_that_ran_into_the_length_limit_says_so(scripted):
+    agent, _ = scripted(AIMessage("Once upon a", response_metadata={"finish_reason": "length"}))
+    assert ask(agent, "Tell me a tale")["stop_reason"] == "cut_off"
