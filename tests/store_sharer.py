@@ -1,7 +1,8 @@
-"""One of several processes at one store: puts, deletes, and looks for what the others did. Run by
-test_store_processes.py with: place as JSON, log, seconds, seed.
+"""Several processes at one store: each puts, deletes, and looks for what the others did. Run by
+test_store_processes.py with: log, seconds, and for each process its place as JSON.
 
-Whoever has put an item says so in the log, and only then; whoever will delete one says so before and after.
+They are forked before anything is opened, so that they cost one start of Python. Whoever has put an item says so
+in the log, and only then; whoever will delete one says so before and after.
 """
 
 import json
@@ -11,7 +12,9 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import chromadb  # noqa: F401  loaded once, before any fork
 from stores import hash_embedder
 
 from memory.store import ChromaStore, open_store
@@ -62,10 +65,9 @@ def look(store: ChromaStore, log: Log, rng: random.Random) -> None:
         assert word not in [hit.key for hit in hits], f"{word} was deleted and is found"
 
 
-def main() -> None:
+def work(place: dict[str, Any], log: Log, seconds: float, seed: int) -> None:
     """Work for the given time."""
-    place, path, seconds, seed = json.loads(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-    rng, log, mine, done = random.Random(seed), Log(path), [], 0
+    rng, mine, done = random.Random(seed), [], 0
     with open_store(**place, embedder=hash_embedder()) as store:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -83,7 +85,16 @@ def main() -> None:
             else:
                 look(store, log, rng)
             done += 1
-    sys.stdout.write(str(done))
+
+
+def main() -> None:
+    """Fork a process for each place; end as badly as the worst of them."""
+    log, seconds = Log(Path(sys.argv[1])), float(sys.argv[2])
+    for seed, place in enumerate(sys.argv[3:], start=1):
+        if os.fork() == 0:
+            work(json.loads(place), log, seconds, seed)
+            sys.exit(0)
+    sys.exit(max(os.waitstatus_to_exitcode(os.wait()[1]) for _ in sys.argv[3:]))
 
 
 if __name__ == "__main__":

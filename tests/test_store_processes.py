@@ -25,20 +25,13 @@ def test_each_process_sees_what_others_committed(place: dict[str, Any], tmp_path
     log.path.touch()
     sharer = Path(__file__).with_name("store_sharer.py")
     options = [json.dumps({**place, "home": str(place["home"]), "exact_max": most}) for most in (5000, 0)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, sharer, options[seed % 2], log.path, str(SECONDS), str(seed)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for seed in range(1, 5)
-    ]
-    ends = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4, "\n".join(err for _, err in ends)
-    assert not any(err for _, err in ends), ends
+    sharers = subprocess.run(
+        [sys.executable, sharer, log.path, str(SECONDS), *options * 2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert (sharers.returncode, sharers.stderr) == (0, "")
     said = log.read()
     with open_store(**place, embedder=hash_embedder()) as store:
         assert {hit.key for hit in store.search((), limit=10**6)} == said.here - said.gone
