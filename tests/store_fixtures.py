@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -61,19 +62,18 @@ def find_postgres() -> Path | None:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A Postgres server of our own."""
     programs = find_postgres()
     if programs is None:
         pytest.skip("needs Postgres (initdb, postgres) on the PATH")
     pytest.importorskip("psycopg", reason="needs the extra `postgres`")
-    home = Path(tmp_path_factory.mktemp("postgres"))
+    # Not in pytest's own folder: the next pytest takes away from others the right to enter that.
+    home = Path(tempfile.mkdtemp(prefix="postgres-"))
     # Postgres refuses to run as root; its package makes a user for it.
     user: dict[str, Any] = {"user": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
     if user:
         shutil.chown(home, "postgres")
-        for parent in home.parents[:3]:
-            parent.chmod(0o755)
     data, port = home / "data", free_port()
     run = {"cwd": home, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **user}
     subprocess.run([programs / "initdb", "-D", data, "-U", "test", "--auth=trust", "-N"], check=True, **run)
@@ -87,6 +87,7 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         server.send_signal(2)  # SIGINT: a fast shutdown
         server.wait()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
