@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.errors import Unwritable
 from memory.record import Scope
 from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
 from memory.sql import Database, Row, Session
@@ -31,6 +32,8 @@ STROKE = 1000
 OVERSAMPLED_MAX = 2000
 """Beyond so many results a filtered query is the cheaper one."""
 
+PATIENCE_S = 0.5
+"""A search waits no longer for another process: it compares the scope's vectors whole instead."""
 WORN_MIN = 4000
 """Fewer deleted vectors than this are not worth a new folder."""
 # "state <> 2" lets both databases use the partial index over what is due.
@@ -85,6 +88,8 @@ class Chroma:
         for _ in range(2):
             try:
                 return self._nearest(self._current(), query, wanted, scope)
+            except Unwritable:
+                return None  # another process is filling the folder
             except Exception as error:  # whatever it is: the vectors in the record can answer
                 log.warning("Chroma could not search (%s); opening it anew", error)
                 self.close()
@@ -197,7 +202,7 @@ class Chroma:
         """Return the collection as it is now."""
         if self._collection is not None and self._is_fresh():
             return self._collection
-        with self._lock, self._db.indexing():
+        with self._lock, self._db.indexing(wait_s=PATIENCE_S):
             return self._opened()
 
     def _is_fresh(self) -> bool:

@@ -69,8 +69,9 @@ class Postgres:
             raise Unwritable(f"Postgres at {self.name} did not answer ({error}); nothing was lost") from error
 
     @contextmanager
-    def _holding(self, lock: int) -> Iterator[psycopg.Connection[Row]]:
+    def _holding(self, lock: int, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[psycopg.Connection[Row]]:
         with self._connection() as connection, connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {int(wait_s * 1000)}".encode())
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
             yield connection
 
@@ -87,9 +88,9 @@ class Postgres:
             yield PostgresSession(connection)
 
     @contextmanager
-    def indexing(self) -> Iterator[None]:
+    def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
         """Be the only process that writes to Chroma."""
-        with self._holding(_INDEXING):
+        with self._holding(_INDEXING, wait_s):
             yield
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:

@@ -46,8 +46,8 @@ class Database(Protocol):
     def writing(self) -> AbstractContextManager[Session]:
         """Write as one transaction, as the only writer among all processes."""
 
-    def indexing(self) -> AbstractContextManager[None]:
-        """Be the only process that touches the vector index."""
+    def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> AbstractContextManager[None]:
+        """Be the only process that opens or changes the vector index. Raises Unwritable after the wait."""
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
         """Write `column IN (values)` for any number of values: a condition and its one parameter."""
@@ -120,10 +120,12 @@ class Sqlite:
             yield SqliteSession(self._writer)
 
     @contextmanager
-    def indexing(self) -> Iterator[None]:
+    def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
         """Hold an empty database's write lock: it is freed even if the process is killed, on every platform."""
-        with self._locks["index"], _explained(self._path), _transaction(self._turnstile):
-            yield
+        with self._locks["index"], _explained(self._path):
+            self._turnstile.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+            with _transaction(self._turnstile):
+                yield
 
     def _check_place(self) -> None:
         """Refuse to write into a file that was deleted under us: SQLite itself would not notice."""

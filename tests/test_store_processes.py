@@ -53,3 +53,10 @@ def test_two_stores_in_one_process_see_each_other(opening: Opener) -> None:
             assert one.find(("a",), f"second{n}")[0].key == f"two{n}"
             one.delete(("a",), f"two{n}")
             assert f"two{n}" not in [hit.key for hit in two.find(("a",), f"second{n}")]
+
+
+def test_a_search_does_not_wait_for_another_process_at_work(opening: Opener) -> None:
+    with opening(embedder=hash_embedder(), exact_max=0) as one, opening(embedder=hash_embedder(), exact_max=0) as two:
+        one.put(("a",), "k", {"text": "tea"})
+        with two._db.indexing():
+            assert [hit.key for hit in one.find(("a",), "tea")] == ["k"]
