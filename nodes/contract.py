@@ -26,6 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from nodes.limits import off_loop
 from nodes.results import presentable
+from nodes.tokens import schema_tokens
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 DATA = {"default", "enum", "const", "examples"}
@@ -86,6 +87,8 @@ class Mounted:
     marks: Marks
     schema: Schema
     judge: type[BaseModel] | Validator = field(repr=False)
+    tokens: int
+    """What the schema adds to every prompt."""
 
     @property
     def name(self) -> str:
@@ -141,7 +144,9 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
         if own:
             raise BadTool(told)
         warnings.warn(told, stacklevel=4)
-    return Mounted(tool=callable_both_ways(made), marks=marks, schema=schema, judge=judge)
+    return Mounted(
+        tool=callable_both_ways(made), marks=marks, schema=schema, judge=judge, tokens=schema_tokens([schema])
+    )
 
 
 def from_function(function: Callable[..., Any]) -> BaseTool:

@@ -25,9 +25,11 @@ DROPPED = "[{count} earlier messages of this conversation are not shown here; se
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """The messages that fit; how many were left out, and how many shortened."""
+    """The messages that fit, the tokens before and after; how many were left out, and how many shortened."""
 
     messages: list[AnyMessage]
+    before: int
+    tokens: int
     dropped: int = 0
     shortened: int = 0
 
@@ -35,6 +37,7 @@ class Fitted:
 def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     """Return a valid list as one of at most `budget` tokens by our estimate, as far as the question allows."""
     page = Page(list(messages), budget)
+    before = page.tokens
     page.shorten_to(budget // LARGE_SHARE, of_turn=False)
     page.drop_before_question()
     cap = budget // LARGE_SHARE
@@ -44,7 +47,13 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     page.drop_within_turn()
     page.shorten_question()
     kept = [group for group in page.groups if group]
-    return Fitted(messages=[m for group in kept for m in group], dropped=page.dropped, shortened=page.shortened)
+    return Fitted(
+        messages=[m for group in kept for m in group],
+        before=before,
+        tokens=page.tokens,
+        dropped=page.dropped,
+        shortened=page.shortened,
+    )
 
 
 class Page:
@@ -61,10 +70,11 @@ class Page:
         flat = last_human(messages)
         self.question = next((n for n, group in enumerate(self.groups) if flat >= 0 and group[0] is messages[flat]), -1)
         self.dropped = self.shortened = 0
+        self.tokens = sum(map(message_tokens, messages))
 
     def is_over(self) -> bool:
         """Whether it does not fit yet."""
-        return sum(message_tokens(message) for group in self.groups for message in group) > self.budget
+        return self.tokens > self.budget
 
     def shorten_to(self, cap: int, *, of_turn: bool) -> None:
         """Shorten messages of more than `cap` tokens but the question; only those of the current turn if asked."""
@@ -86,7 +96,9 @@ class Page:
         head, tail = text[: room * 3 // 4], text[len(text) - room // 4 :]
         self.shortened += 1
         note = NOTE.format(missing=len(text) - len(head) - len(tail), how=how)
-        return message.model_copy(update={"content": f"{head}{note}{tail}"})
+        made = message.model_copy(update={"content": f"{head}{note}{tail}"})
+        self.tokens += message_tokens(made) - tokens
+        return made
 
     def drop_before_question(self) -> None:
         """Leave out the oldest groups of earlier turns."""
@@ -105,11 +117,12 @@ class Page:
     def leave_out(self, n: int) -> None:
         """Empty one group."""
         self.dropped += len(self.groups[n])
+        self.tokens -= sum(map(message_tokens, self.groups[n]))
         self.groups[n] = []
 
     def shorten_question(self) -> None:
         """Show only head and tail of a question that alone is too large."""
         if self.is_over() and self.question >= 0:
-            others = sum(message_tokens(m) for n, group in enumerate(self.groups) if n != self.question for m in group)
+            others = self.tokens - sum(map(message_tokens, self.groups[self.question]))
             cap = max(self.budget - others, SMALLEST)
             self.groups[self.question] = [self.shorter(message, cap) for message in self.groups[self.question]]

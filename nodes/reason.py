@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
@@ -18,7 +18,7 @@ from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
-from nodes.tokens import corrected, message_tokens, schema_tokens, text_tokens
+from nodes.tokens import corrected, message_tokens, text_tokens
 from nodes.trace import Watch
 from nodes.valid import valid_messages
 
@@ -39,7 +39,7 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
-    prompt = prompt_of(state, context, schemas, final=final)
+    prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
     if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and leaving(state, context):
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(number=number, page_tokens=prompt.page_tokens)}
     request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
@@ -122,25 +122,23 @@ class Prompt:
     changes: list[str]
 
 
-def prompt_of(state: State, context: Context, schemas: Sequence[dict[str, Any]], *, final: bool) -> Prompt:
+def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) -> Prompt:
     """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
     valid = valid_messages(state["messages"])
     system = prompts.system_text(context, state, valid.system)
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
     ratio = state.get("token_ratio", 1.0)
-    fixed = text_tokens(system) + schema_tokens(schemas) + min(ANSWER_TOKENS, context.token_budget // 8)
-    page = fixed + sum(map(message_tokens, valid.messages))
+    fixed = text_tokens(system) + tool_tokens + min(ANSWER_TOKENS, context.token_budget // 8)
     fitted = fit(valid.messages, round(context.token_budget / ratio) - fixed)
     changes = [*valid.changes, *([f"shortened {fitted.shortened}"] if fitted.shortened else [])]
     if fitted.dropped:
         system = f"{system}\n\n{DROPPED.format(count=fitted.dropped)}"
         changes.append(f"left out {fitted.dropped}")
-    sent = fixed + sum(map(message_tokens, fitted.messages))
     return Prompt(
         messages=[SystemMessage(system), *fitted.messages],
-        tokens=round(sent * ratio),
-        page_tokens=round(page * ratio),
+        tokens=round((fixed + fitted.tokens) * ratio),
+        page_tokens=round((fixed + fitted.before) * ratio),
         ratio=ratio,
         changes=changes,
     )

@@ -7,6 +7,7 @@ what tokenizers of today give: o200k has about 0.7 tokens for a Chinese characte
 import json
 import math
 import re
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from nodes.text import SHOWN_AS_NOTHING
 WIDE = re.compile(
     r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
 )
-PLAIN = re.compile(r"[A-Za-z \n\t]")
+PLAIN = (string.ascii_letters + " \n\t").encode()
 PER_PLAIN, PER_OTHER, PER_WIDE = 0.25, 0.5, 1.0
 """Tokens of an ASCII letter or blank; of digits, punctuation and other alphabets; of a CJK character or emoji."""
 
@@ -29,7 +30,9 @@ SMOOTHING = 0.5
 
 def text_tokens(text: str) -> int:
     """Estimate the tokens of a text."""
-    wide, plain = len(WIDE.findall(text)), len(PLAIN.findall(text))
+    data = text.encode(errors="replace")
+    plain = len(data) - len(data.translate(None, PLAIN))
+    wide = 0 if text.isascii() else len(WIDE.findall(text))
     return math.ceil(wide * PER_WIDE + plain * PER_PLAIN + (len(text) - wide - plain) * PER_OTHER)
 
 
