@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.errors import Unwritable
+from memory.errors import StoreError, Unwritable
 from memory.record import Scope
 from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
 from memory.sql import Database, Row, Session
@@ -213,6 +213,8 @@ class Chroma:
         if self._collection is None or not self._is_fresh():
             try:
                 self._open()
+            except StoreError:
+                raise  # the record's trouble, not the folder's
             except Exception as error:
                 if self._folder is None:
                     raise

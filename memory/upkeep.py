@@ -102,7 +102,7 @@ class Upkeep:
     def catch_up(self, limit: int) -> int:
         """Index up to `limit` items that others wrote to the record, or removed from it; return how many."""
         rows = self._changed(limit)
-        if not rows or self._index is None:
+        if not rows or self._index is None or not self.fits():
             return 0
         living = [row for row in rows if row[6] is not None]
         entries = self._entries(self._index, living)
