@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -56,7 +56,7 @@ def build_agent(
     builder: Builder = StateGraph(State, context_schema=Context, input_schema=Input)
     builder.add_node("recall", partial(recall, tools=[tool.name for tool in mounted]))
     builder.add_node("reason", node(partial(reason, tools=mounted), models))
-    builder.add_node("tools", RunnableLambda(node_of_tools.run, afunc=node_of_tools.arun))
+    builder.add_node("tools", Node(node_of_tools.run, node_of_tools.arun))
     builder.add_node("remember", node(remember, models))
     builder.add_node("summarize", node(summarize, models))
     builder.add_edge(START, "recall")
@@ -68,16 +68,34 @@ def build_agent(
     return builder
 
 
-def node(plan: Callable[..., Plan], models: Models) -> RunnableLambda[State, Any]:
-    """Make a node of a plan: one function for `invoke`, one for `ainvoke`, sharing all but the awaited call."""
+class Node(Runnable[State, Any]):
+    """A node in two ways: one function for `invoke`, one for `ainvoke`, sharing all but the awaited call.
 
-    def call(state: State) -> Any:
+    Unlike a RunnableLambda it is no step of its own in a trace, and costs nothing.
+    """
+
+    def __init__(self, call: Callable[[State, RunnableConfig], Any], acall: Callable[[State, RunnableConfig], Any]):
+        self.call, self.acall = call, acall
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run it."""
+        return self.call(input, config or {})
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Run it, awaited."""
+        return await self.acall(input, config or {})
+
+
+def node(plan: Callable[..., Plan], models: Models) -> Node:
+    """Make a node of a plan."""
+
+    def call(state: State, config: RunnableConfig) -> Any:
         return run(plan(state, get_runtime(Context)), models)
 
-    async def acall(state: State) -> Any:
+    async def acall(state: State, config: RunnableConfig) -> Any:
         return await arun(plan(state, get_runtime(Context)), models)
 
-    return RunnableLambda(call, afunc=acall)
+    return Node(call, acall)
 
 
 def next_step(state: State) -> str:
