@@ -51,6 +51,7 @@ class Index:
         self.embedder = embedder
         self.hybrid = hybrid
         self._fields = fields
+        self._asked: tuple[str, NDArray[np.float32]] | None = None
 
     def entries(self, items: Sequence[tuple[str, Mapping[str, Any], Paths]]) -> list[Entry]:
         """Derive what is searched of items given by name, value and paths.
@@ -68,10 +69,14 @@ class Index:
         ]
 
     def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a query, a long one by its beginning and its end."""
+        """Embed a query, a long one by its beginning and its end. One turn asks the same of several namespaces."""
+        if (asked := self._asked) is not None and asked[0] == text:
+            return asked[1]
         parts = self.embedder.split(text)
         vectors = self.embedder([parts[0], *parts[1:][-1:]], query=True)
-        return unit(vectors.mean(axis=0, keepdims=True)).reshape(-1)
+        vector = unit(vectors.mean(axis=0, keepdims=True)).reshape(-1)
+        self._asked = text, vector
+        return vector
 
     def _texts(self, value: Mapping[str, Any], paths: Paths) -> list[str]:
         if paths is False:
