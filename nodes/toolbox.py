@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
@@ -17,7 +18,7 @@ from nodes.context import Context, context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
 from nodes.failures import ToolProblem
 from nodes.results import cut_before
-from nodes.text import last_human
+from nodes.text import last_human, text_of
 from nodes.valid import as_json
 
 ANYTHING = 0.1
@@ -115,7 +116,7 @@ def tool_result(
     offset: Annotated[int, Field(ge=0, description="The character to read on from.")] = 0,
 ) -> str:
     """Read on in a tool result that was too long to be shown whole."""
-    text = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id)
+    text = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id) or on_page(id, runtime)
     if text is None:
         raise ToolProblem(
             f"no result is kept under the id {id!r}; use the id that the note in a shortened result names"
@@ -146,6 +147,12 @@ def told(hit: Found) -> dict[str, Any]:
         "before": before and before.text[:NEIGHBOUR_CHARS],
         "after": after and after.text[:NEIGHBOUR_CHARS],
     }
+
+
+def on_page(call_id: str, runtime: Runtime) -> str | None:
+    """Return the newest result of a call that is still on the page, though the prompt may have shown only a part."""
+    messages = reversed(runtime.state["messages"])
+    return next((text_of(m) for m in messages if isinstance(m, ToolMessage) and m.tool_call_id == call_id), None)
 
 
 def store_of(runtime: Runtime) -> BaseStore:

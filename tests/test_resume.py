@@ -188,3 +188,18 @@ def test_a_hand_written_call_without_an_id_is_answered_too(way):
         sent, _ = s.model.calls[-1]
     assert result(values).text == lines(1)
     assert sent[-1].tool_call_id == sent[-2].tool_calls[0]["id"] != ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_result_that_the_prompt_shows_in_part_can_be_read_by_the_id_in_its_note(way):
+    """B035: a result under its own limit, in a prompt with a small budget."""
+    seen: list[str] = []
+
+    def read(messages: list[Any], tools: list[str]) -> Any:
+        seen.append(messages[-1].text)
+        return call("tool_result", "c2", id="c1", offset=3000)
+
+    with session(call("long_list", n=100), read, "Read.", tools=[long_list], way=way) as s:
+        values = s.turn(token_budget=4000)
+    assert "tool_result(id='c1') shows them" in seen[0]
+    assert results(values)[-1].text.startswith(lines(100)[3000:3100])
