@@ -5,27 +5,15 @@ themselves to `memory_save`; questions are answered from what recall put into th
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    SystemMessage,
-    ToolCall,
-    ToolMessage,
-)
-from langchain_core.messages.tool import tool_call_chunk
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
 
 from graph import rehearsal_rules as rules
+from graph.offline import OfflineModel
 from memory.text import is_chinese
 from nodes import prompts
-from nodes.contract import tool_name
 from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 
@@ -51,7 +39,7 @@ SAYINGS = {
 }
 
 
-class RehearsalModel(BaseChatModel):
+class RehearsalModel(OfflineModel):
     """Answers by rules. `notice` is its first line in a conversation, in English and in Chinese."""
 
     notice: tuple[str, str] = (
@@ -62,40 +50,6 @@ class RehearsalModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "rehearsal"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Remember which tools are mounted."""
-        return self.bind(tools=[tool_name(tool) for tool in tools], **kwargs)
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self.reply(messages, kwargs.get("tools", [])))])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        reply = self.reply(messages, kwargs.get("tools", []))
-        calls = [
-            tool_call_chunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=n)
-            for n, call in enumerate(reply.tool_calls)
-        ]
-        pieces = [*text_of(reply).splitlines(keepends=True), ""]
-        for piece in pieces:
-            chunk = ChatGenerationChunk(
-                message=AIMessageChunk(content=piece, tool_call_chunks=calls if piece == "" else [])
-            )
-            if run_manager:
-                run_manager.on_llm_new_token(piece, chunk=chunk)
-            yield chunk
 
     def reply(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
         """Answer the newest message: a task of the graph's own, results of tools, or the user."""
