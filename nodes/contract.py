@@ -83,17 +83,13 @@ class Mounted:
     `judge` judges the arguments: the tool's pydantic model, or its JSON schema if that is all it has.
     """
 
+    name: str
     tool: BaseTool
     marks: Marks
     schema: Schema
     judge: type[BaseModel] | Validator = field(repr=False)
     tokens: int
     """What the schema adds to every prompt."""
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return self.tool.name
 
     @property
     def parameters(self) -> Schema:
@@ -145,7 +141,12 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
             raise BadTool(told)
         warnings.warn(told, stacklevel=4)
     return Mounted(
-        tool=callable_both_ways(made), marks=marks, schema=schema, judge=judge, tokens=schema_tokens([schema])
+        name=made.name,
+        tool=callable_both_ways(made),
+        marks=marks,
+        schema=schema,
+        judge=judge,
+        tokens=schema_tokens([schema]),
     )
 
 

@@ -88,10 +88,15 @@ def is_removal(message: BaseMessage) -> bool:
 
 def clean_message(message: BaseMessage) -> BaseMessage:
     """Return the message without control characters and lone surrogates, and with an id."""
-    update = {name: clean_all(getattr(message, name)) for name in CLEANED if hasattr(message, name)}
-    if not update["id"] and not is_removal(message):
+    update = {}
+    for name in CLEANED:
+        value = getattr(message, name, None)
+        made = clean_all(value)
+        if made is not value and made != value:
+            update[name] = made
+    if not update.get("id", message.id) and not is_removal(message):
         update["id"] = str(uuid4())
-    return message.model_copy(update=update)
+    return message.model_copy(update=update) if update else message
 
 
 CLEANED = (
