@@ -38,6 +38,9 @@ LOCKS = "locks"
 RECURSION_LIMIT = 250
 """Above what a turn of the largest `max_steps` needs (two per step and the rest), far under LangGraph's 10,007."""
 
+CALLS_AT_ONCE = 32
+"""Calls of one answer that run at once under `invoke`; Python's own measure is the number of cores and four."""
+
 
 def build_agent(
     *,
@@ -147,7 +150,7 @@ def compiled(
     graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
     if settings is not None:
         graph = locked(graph, ThreadLocks(settings.home / LOCKS, wait_s=settings.timeout_s))
-    return graph.with_config(recursion_limit=RECURSION_LIMIT)
+    return graph.with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=CALLS_AT_ONCE)
 
 
 def open_checkpoints(settings: Settings) -> AbstractContextManager[InThreads]:

@@ -220,6 +220,19 @@ def test_calls_of_one_answer_run_at_once(way):
     assert all(one.text.startswith("met") for one in got) and len(got) == 2 * len(tools)
 
 
+def test_as_many_calls_as_a_model_makes_at_once_run_at_once(way):
+    """On a machine of two cores too."""
+    barrier = threading.Barrier(16)
+
+    def meet(x: int) -> str:
+        """Wait for the others."""
+        barrier.wait(timeout=30)
+        return "met"
+
+    with session([call("meet", f"c{n}", x=n) for n in range(16)], "All.", tools=[meet], way=way) as s:
+        assert [one.text for one in results(s.turn())] == ["met"] * 16
+
+
 def test_results_stand_in_the_order_of_the_calls_whoever_ends_first(way):
     second = threading.Event()
 

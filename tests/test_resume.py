@@ -1,5 +1,6 @@
 """What outlives a crash, a process and a turn: stored results, whole results; and a program that ends all the same."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ import pytest
 import tool_child
 from conftest import ask, config
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.errors import GraphRecursionError
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from tool_graphs import WAYS, Session, call, record, result, results, session
@@ -203,3 +205,50 @@ def test_a_result_that_the_prompt_shows_in_part_can_be_read_by_the_id_in_its_not
         values = s.turn(token_budget=4000)
     assert "tool_result(id='c1') shows them" in seen[0]
     assert results(values)[-1].text.startswith(lines(100)[3000:3100])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_langgraphs_own_limit_leaves_a_thread_that_goes_on_with_what_was_found(way):
+    """B045: recursion_limit=7."""
+    calls = [call("long_list", f"c{n}", n=n + 1) for n in range(3)]
+    with session(*calls, "I had found lines.", tools=[long_list], way=way) as s:
+        whole = s.agent
+        s.agent = whole.with_config(recursion_limit=7)
+        with pytest.raises(GraphRecursionError):
+            s.turn()
+        s.agent = whole
+        values = s.turn("continue please")
+        sent, _ = s.model.calls[-1]
+    assert values["messages"][-1].text == "I had found lines."
+    assert [message.type for message in sent].count("tool") == 3 and sent[3].text == lines(1)
+
+
+async def test_a_cancelled_run_cancels_its_tool_and_leaves_the_thread_usable():
+    """B049: Ctrl-C while a tool runs; cancellation is not swallowed."""
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(x: int) -> str:
+        """Wait.
+
+        Args:
+            x: any
+        """
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    with session(call("wait", x=1), "Hello again.", tools=[wait], way="ainvoke") as s:
+        run = asyncio.create_task(s.agent.ainvoke({"messages": [("user", "Wait")]}, config()))
+        await started.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        await ended.wait()
+        values = await s.agent.ainvoke({"messages": [("user", "hello again")]}, config())
+        sent, _ = s.model.calls[-1]
+    assert values["messages"][-1].text == "Hello again."
+    assert [message.type for message in sent] == ["system", "human", "ai", "tool", "human"]
+    assert "may or may not have run" in sent[3].text
