@@ -1,25 +1,30 @@
 """Making a prompt fit: what the model is shown is shortened, what is stored is not.
 
-In this order, until it fits: single messages that are too large, with a pointer to the whole; the oldest groups
-before the question; results within the current turn; the oldest groups of the turn; the question itself. Of the
-question something is always shown, and no call is shown without its result.
+In this order, until it fits: single messages that are too large, with a pointer to the whole; the oldest turns before
+the question; a question that leaves no room; results within the current turn; the oldest groups of the turn; the
+question itself. Of the question something is always shown, and no call is shown without its result.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from nodes.text import last_human, text_of
-from nodes.tokens import message_tokens
+from nodes.tokens import PER_MESSAGE, chars_within, message_tokens, text_tokens
+from nodes.valid import as_json
 
 LARGE_SHARE = 4
 """A message over this part of the budget is shortened first: 4 is a quarter."""
 
+QUESTION_SHARE = 0.75
+"""Part of the budget that a question may fill when the rest of its turn has no room."""
+
 SMALLEST = 64
-NOTE = "\n[… {missing} characters are not shown here; {how} …]\n"
-HOW_RESULT = "tool_result(id={id!r}) shows them"
-HOW_SAID = "session_search finds them"
+"""Tokens to which any text can be shortened; the note takes most of them."""
+
+NOTE = "\n[… {missing} characters are not shown here; tool_result(id={id!r}) reads them …]\n"
 DROPPED = "[{count} earlier messages of this conversation are not shown here; session_search finds them.]"
 
 
@@ -40,41 +45,41 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     before = page.tokens
     page.shorten_to(budget // LARGE_SHARE, of_turn=False)
     page.drop_before_question()
+    page.shorten_question(int(budget * QUESTION_SHARE))
     cap = budget // LARGE_SHARE
     while page.is_over() and cap > SMALLEST:
-        cap //= 2
+        cap = max(cap // 2, SMALLEST)
         page.shorten_to(cap, of_turn=True)
     page.drop_within_turn()
-    page.shorten_question()
-    kept = [group for group in page.groups if group]
-    return Fitted(
-        messages=[m for group in kept for m in group],
-        before=before,
-        tokens=page.tokens,
-        dropped=page.dropped,
-        shortened=page.shortened,
-    )
+    page.shorten_question(budget - page.tokens(but_question=True))
+    kept = [n for group in page.groups for n in group]
+    shortened = sum(page.shown[n] is not page.given[n] for n in kept)
+    return Fitted(messages=[page.shown[n] for n in kept], dropped=len(messages) - len(kept), shortened=shortened)
 
 
 class Page:
-    """The groups of a list: a message, or an answer with the results of its calls."""
+    """A list in groups, each the places of a message, or of an answer with the results of its calls."""
 
     def __init__(self, messages: list[AnyMessage], budget: int) -> None:
-        self.budget = budget
-        self.groups: list[list[AnyMessage]] = []
-        for message in messages:
+        self.given, self.shown, self.budget = messages, [*messages], budget
+        self.sizes = [message_tokens(message) for message in messages]
+        self.groups: list[list[int]] = []
+        for n, message in enumerate(messages):
             if isinstance(message, ToolMessage) and self.groups:
-                self.groups[-1].append(message)
+                self.groups[-1].append(n)
             else:
-                self.groups.append([message])
-        flat = last_human(messages)
-        self.question = next((n for n, group in enumerate(self.groups) if flat >= 0 and group[0] is messages[flat]), -1)
-        self.dropped = self.shortened = 0
-        self.tokens = sum(map(message_tokens, messages))
+                self.groups.append([n])
+        asked = last_human(messages)
+        self.question = next((n for n, group in enumerate(self.groups) if asked in group), -1)
+
+    def tokens(self, *, but_question: bool = False) -> int:
+        """Estimate all that is left, or all but the question."""
+        groups = [group for n, group in enumerate(self.groups) if not (but_question and n == self.question)]
+        return sum(self.sizes[n] for group in groups for n in group)
 
     def is_over(self) -> bool:
         """Whether it does not fit yet."""
-        return self.tokens > self.budget
+        return self.tokens() > self.budget
 
     def shorten_to(self, cap: int, *, of_turn: bool) -> None:
         """Shorten messages of more than `cap` tokens but the question; only those of the current turn if asked."""
@@ -82,47 +87,64 @@ class Page:
             return
         for n, group in enumerate(self.groups):
             if n != self.question and (n > self.question or not of_turn):
-                group[:] = [self.shorter(message, cap) for message in group]
+                self.shorten(group, cap)
 
-    def shorter(self, message: AnyMessage, cap: int) -> AnyMessage:
-        """Return a message within the cap: head and tail of its text, and where the rest is."""
-        tokens, text = message_tokens(message), text_of(message)
-        if tokens <= cap or not text:
-            return message
-        room = max(len(text) * max(cap, 1) // tokens - len(NOTE) - 60, 0)
-        if room >= len(text):
-            return message
-        how = HOW_RESULT.format(id=message.tool_call_id) if isinstance(message, ToolMessage) else HOW_SAID
-        head, tail = text[: room * 3 // 4], text[len(text) - room // 4 :]
-        self.shortened += 1
-        note = NOTE.format(missing=len(text) - len(head) - len(tail), how=how)
-        made = message.model_copy(update={"content": f"{head}{note}{tail}"})
-        self.tokens += message_tokens(made) - tokens
-        return made
+    def shorten_question(self, cap: int) -> None:
+        """Show only head and tail of a question of more than `cap` tokens."""
+        if self.is_over() and self.question >= 0:
+            self.shorten(self.groups[self.question], max(cap, SMALLEST))
+
+    def shorten(self, group: Sequence[int], cap: int) -> None:
+        """Show the messages of a group with at most about `cap` tokens each."""
+        for n in group:
+            if self.sizes[n] > cap:
+                short = shorter(self.given[n], cap)
+                if (size := message_tokens(short)) < self.sizes[n]:
+                    self.shown[n], self.sizes[n] = short, size
 
     def drop_before_question(self) -> None:
-        """Leave out the oldest groups of earlier turns."""
+        """Leave out the oldest turns, each whole: what stays begins as a turn does."""
+        dropped = False
         for n in range(self.question):
-            if not self.is_over():
+            if not self.is_over() and (isinstance(self.given[self.groups[n][0]], HumanMessage) or not dropped):
                 return
-            self.leave_out(n)
+            self.groups[n], dropped = [], True
 
     def drop_within_turn(self) -> None:
         """Leave out the oldest groups of the current turn, but not the newest."""
         for n in range(self.question + 1, len(self.groups) - 1):
             if not self.is_over():
                 return
-            self.leave_out(n)
+            self.groups[n] = []
 
-    def leave_out(self, n: int) -> None:
-        """Empty one group."""
-        self.dropped += len(self.groups[n])
-        self.tokens -= sum(map(message_tokens, self.groups[n]))
-        self.groups[n] = []
 
-    def shorten_question(self) -> None:
-        """Show only head and tail of a question that alone is too large."""
-        if self.is_over() and self.question >= 0:
-            others = self.tokens - sum(map(message_tokens, self.groups[self.question]))
-            cap = max(self.budget - others, SMALLEST)
-            self.groups[self.question] = [self.shorter(message, cap) for message in self.groups[self.question]]
+def shorter(message: AnyMessage, cap: int) -> AnyMessage:
+    """Return a message with about `cap` tokens, it having more: a note in its text tells how to read the whole."""
+    update: dict[str, Any] = {"content": shortened_text(message, cap)}
+    if isinstance(message, AIMessage) and message.tool_calls:
+        share = cap // (2 * len(message.tool_calls))
+        update["tool_calls"] = [{**call, "args": shortened_args(call["args"], share)} for call in message.tool_calls]
+    return message.model_copy(update=update)
+
+
+def shortened_text(message: AnyMessage, cap: int) -> str:
+    """Return head and tail of a message's text, and between them how to read the whole; media stand as `[image]`."""
+    text = text_of(message)
+    room = cap - PER_MESSAGE - text_tokens(NOTE.format(missing=len(text), id=message.id))
+    if text_tokens(text) <= cap - PER_MESSAGE:
+        return text
+    head, tail = chars_within(text, room * 3 // 4), chars_within(text[::-1], room // 4)
+    note = NOTE.format(missing=len(text) - head - tail, id=message.id)
+    return f"{text[:head]}{note}{text[len(text) - tail :]}"
+
+
+def shortened_args(args: dict[str, Any], cap: int) -> dict[str, Any]:
+    """Return a call's arguments with the long ones cut, so that together they have about `cap` tokens."""
+    if not args or text_tokens(as_json(args)) <= cap:
+        return args
+    share = cap // len(args)
+    texts = {key: value if isinstance(value, str) else as_json(value) for key, value in args.items()}
+    return {
+        key: args[key] if text_tokens(text) <= share else f"{text[: chars_within(text, share)]}…"
+        for key, text in texts.items()
+    }

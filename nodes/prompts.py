@@ -22,7 +22,9 @@ NOTHING_RECALLED = "Nothing that was kept fits this question."
 RECALL_FAILED = "The search in long-term memory failed this time; if the answer depends on it, say so."
 SUMMARY = "## Summary of the earlier part of this conversation"
 
-POINTER = "(Every message of it is kept word for word: session_search finds it.)"
+POINTER = (
+    "(Every message of it is kept word for word: session_search finds it by its words, tool_result reads it by its id.)"
+)
 
 LAST_STEP = "You have no more tool calls in this turn. Answer now from what you have, and say what is missing."
 EMPTY_ANSWER = "Your last answer was empty. Answer the user's question in words."
@@ -40,7 +42,7 @@ Write four sections, each a list of short lines, with exactly these headings:
 ## Key context and decisions
 ## Things referred to
 ## Open items
-If the user writes Chinese, write Chinese, with the headings ## 用户想要什么 · ## 关键背景与决定 · ## 提到的事物 · ## 未完成事项.
+Write the lines in the language of the user. If that is Chinese, use the headings ## 用户想要什么 · ## 关键背景与决定 · ## 提到的事物 · ## 未完成事项.
 Keep names, numbers, codes, dates and paths verbatim, and put the id of its message in brackets behind what may be looked up. Keep everything of the previous summary that still matters; drop nothing that is open. Answer with the sections alone."""
 
 ABSTRACT = """\

@@ -6,13 +6,14 @@ It calls no model: nodes/summarize.py does. What a model gives back is read here
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from langchain_core.messages import AIMessage, AnyMessage
 
 from memory.text import is_chinese
 from nodes.extract import THINKING
 from nodes.text import text_of
-from nodes.tokens import text_tokens
+from nodes.tokens import chars_within, text_tokens
 from nodes.valid import as_json
 
 ENGLISH = ("## What the user wants", "## Key context and decisions", "## Things referred to", "## Open items")
@@ -25,6 +26,7 @@ IDENTIFIER = re.compile(
     r"https?://[^\s，。；、）)\]>\"']+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
     r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
 )
+NUMBER = re.compile(r"^\d+\s*[.)、:：]\s*")
 SHORTEST_PROSE = 40
 MOST_THINGS = 60
 """Identifiers that are kept beside the model's own words; the oldest give way."""
@@ -61,10 +63,10 @@ def read_summary(answer: str) -> Summary | None:
         elif said := line.lstrip("-*• ").strip():
             sections[current].append(said)
     said = "\n".join(line for lines in sections for line in lines)
-    has_headings = any(heading_of(line.strip()) is not None for line in text.split("\n"))
-    if not said or (not has_headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
+    headings = [line for line in map(str.strip, text.split("\n")) if heading_of(line) is not None]
+    if not said or (not headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
         return None
-    return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese(said))
+    return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese("".join(headings) or said))
 
 
 def read_text(answer: str) -> str:
@@ -78,7 +80,7 @@ def heading_of(line: str) -> int | None:
     """Return which section a line is the heading of, in either language and any level."""
     if not line.startswith(("#", "**")):
         return None
-    plain = line.strip("#*:： ").casefold()
+    plain = NUMBER.sub("", line.strip("#*:： ")).casefold()
     for headings in (ENGLISH, CHINESE):
         for n, heading in enumerate(headings):
             if plain == heading.strip("# ").casefold():
@@ -109,26 +111,33 @@ def identifiers(text: str) -> list[str]:
 def shortened(summary: Summary, limit: int) -> Summary:
     """Return the summary within `limit` tokens: the oldest lines go, open items last of all."""
     sections = [list(lines) for lines in summary.sections]
-    while text_tokens(Summary(sections=tuple(map(tuple, sections))).text()) > limit and any(sections):
+    room = limit - text_tokens(Summary(chinese=summary.chinese).text()) - sum(map(cost, chain(*sections)))
+    while room < 0 and any(sections):
         longest = max((WANTS, CONTEXT, THINGS), key=lambda n: len(sections[n]))
         victim = sections[longest] or sections[OPEN]
-        if len(victim) == 1 and text_tokens(victim[0]) > limit // 2:
-            victim[0] = victim[0][: len(victim[0]) // 2] + "…"
-        else:
-            victim.pop(0)
+        line = victim.pop(0)
+        room += cost(line)
+        if not victim and cost(line) > limit // 2:
+            victim.append(line[: len(line) // 2] + "…")
+            room -= cost(victim[0])
     return Summary(sections=tuple(map(tuple, sections)), chinese=summary.chinese)
 
 
-def lines_of(messages: Iterable[AnyMessage]) -> list[str]:
-    """Write messages for the summariser, visible text and calls only, one JSON line each."""
-    lines = []
+def cost(line: str) -> int:
+    """Estimate the tokens of a line with its bullet and its end."""
+    return text_tokens(f"\n- {line}")
+
+
+def lines_of(messages: Iterable[AnyMessage], *, longest: int = 1_000_000) -> list[str]:
+    """Write messages for the summariser, visible text and calls only, as JSON lines; one over `longest` as several."""
+    said: list[tuple[str | None, str, str]] = []
     for message in messages:
-        lines.append(as_json({"id": message.id, "role": message.type, "text": text_of(message)}))
+        said.append((message.id, message.type, text_of(message)))
         calls = message.tool_calls if isinstance(message, AIMessage) else []
-        lines += [
-            as_json({"id": message.id, "role": "call", "text": f"{c['name']} {as_json(c['args'])}"}) for c in calls
-        ]
-    return lines
+        said += [(message.id, "call", f"{call['name']} {as_json(call['args'])}") for call in calls]
+    return [
+        as_json({"id": id, "role": role, "text": piece}) for id, role, text in said for piece in pieces(text, longest)
+    ]
 
 
 def in_parts(lines: Sequence[str], limit: int) -> list[str]:
@@ -153,7 +162,7 @@ def newest_part(lines: Sequence[str], limit: int) -> list[str]:
     for line in reversed(lines):
         tokens = text_tokens(line) + 1
         if tokens > limit:
-            return [pieces(line, max(limit, 1))[-1], *kept] if limit > 0 else kept
+            return [line[len(line) - chars_within(line[::-1], limit) :], *kept] if limit > 0 else kept
         kept.insert(0, line)
         limit -= tokens
     return kept
@@ -161,8 +170,11 @@ def newest_part(lines: Sequence[str], limit: int) -> list[str]:
 
 def pieces(line: str, limit: int) -> list[str]:
     """Cut one line into pieces of at most `limit` tokens."""
-    tokens = text_tokens(line)
-    if tokens <= limit:
-        return [line]
-    size = max(len(line) * limit // (tokens * 2), 1)
-    return [line[n : n + size] for n in range(0, len(line), size)]
+    if not line:
+        return [""]
+    cut: list[str] = []
+    while line:
+        size = max(chars_within(line, limit), 1)
+        cut.append(line[:size])
+        line = line[size:]
+    return cut

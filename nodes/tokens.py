@@ -36,6 +36,15 @@ def text_tokens(text: str) -> int:
     return math.ceil(wide * PER_WIDE + plain * PER_PLAIN + (len(text) - wide - plain) * PER_OTHER)
 
 
+def chars_within(text: str, tokens: int) -> int:
+    """Return how many characters from the start of a text have at most so many tokens."""
+    low, high = 0, min(len(text), max(int(tokens / PER_PLAIN), 0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text_tokens(text[:middle]) <= tokens else (low, middle - 1)
+    return low
+
+
 def message_tokens(message: BaseMessage) -> int:
     """Estimate the tokens of a message: its text, its calls, and a flat price for each picture or file."""
     blocks = [message.content] if isinstance(message.content, str) else message.content

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
@@ -12,19 +11,23 @@ from pydantic import Field
 
 from memory.memories import Memories, Source
 from memory.outputs import Outputs
-from memory.transcript import Found, search_said
+from memory.transcript import Found, Transcript, search_said
 from nodes.calculator import BadExpression, calculate
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
 from nodes.failures import ToolProblem
 from nodes.results import cut_before
 from nodes.text import last_human, text_of
+from nodes.tokens import chars_within
 from nodes.valid import as_json
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
 
 NEIGHBOUR_CHARS = 500
+
+PIECE_SHARE = 8
+"""A piece that is read on has at most one part in this many of the token budget, so that it is shown whole."""
 
 FOOTER_CHARS = 100
 """Room for the line under a piece of a result that says where it stands."""
@@ -109,21 +112,21 @@ def session_search(
 
 @tool
 def tool_result(
-    id: Annotated[
-        str, Field(min_length=1, max_length=200, description="The id that the note in the shortened result names.")
-    ],
+    id: Annotated[str, Field(min_length=1, max_length=200, description="The id that the note or the summary names.")],
     runtime: Runtime,
     offset: Annotated[int, Field(ge=0, description="The character to read on from.")] = 0,
 ) -> str:
-    """Read on in a tool result that was too long to be shown whole."""
-    text = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id) or on_page(id, runtime)
+    """Read on in a tool result or message that was too long to be shown whole, or read a message again by its id."""
+    text = whole_text(id, runtime)
     if text is None:
-        raise ToolProblem(
-            f"no result is kept under the id {id!r}; use the id that the note in a shortened result names"
-        )
+        raise ToolProblem(f"nothing is kept under the id {id!r}; use the id that a note or the summary names")
     if offset >= len(text):
-        raise ToolProblem(f"the result has {len(text)} characters; there is nothing at offset {offset}")
-    end = cut_before(text, offset + context_of(runtime).max_result_chars - FOOTER_CHARS, offset)
+        raise ToolProblem(f"it has {len(text)} characters; there is nothing at offset {offset}")
+    context = context_of(runtime)
+    most = min(
+        context.max_result_chars - FOOTER_CHARS, chars_within(text[offset:], context.token_budget // PIECE_SHARE)
+    )
+    end = cut_before(text, offset + most, offset)
     more = f"more at offset {end}" if end < len(text) else "the end"
     return f"{text[offset:end]}\n[characters {offset} to {end} of {len(text)}; {more}]"
 
@@ -133,6 +136,18 @@ OWN_TOOLS: tuple[Mounted, ...] = tuple(
         [recall, memory_save, session_search, calculator, marked(repeatable=True)(current_time), tool_result], own=True
     )
 )
+
+
+def whole_text(id: str, runtime: Runtime) -> str | None:
+    """Return the whole of a kept result, or of a message of this thread, on the page or filed; None if there is none."""
+    kept = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id)
+    if kept is not None:
+        return kept
+    on_page = next((text_of(message) for message in runtime.state["messages"] if message.id == id), None)
+    if on_page is not None:
+        return on_page
+    filed = Transcript(store_of(runtime), user=user_of(runtime), thread=thread_of()).entries()
+    return next((entry.text for entry in reversed(filed) if entry.id == id), None)
 
 
 def told(hit: Found) -> dict[str, Any]:
@@ -147,12 +162,6 @@ def told(hit: Found) -> dict[str, Any]:
         "before": before and before.text[:NEIGHBOUR_CHARS],
         "after": after and after.text[:NEIGHBOUR_CHARS],
     }
-
-
-def on_page(call_id: str, runtime: Runtime) -> str | None:
-    """Return the newest result of a call that is still on the page, though the prompt may have shown only a part."""
-    messages = reversed(runtime.state["messages"])
-    return next((text_of(m) for m in messages if isinstance(m, ToolMessage) and m.tool_call_id == call_id), None)
 
 
 def store_of(runtime: Runtime) -> BaseStore:
