@@ -7,8 +7,14 @@ process ends, however that happens.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -16,7 +22,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateUpdate
 
 from memory.text import clean
 
@@ -27,6 +35,15 @@ class ThreadBusy(RuntimeError):
     """Another run on the same thread did not end in time."""
 
 
+class Claim:
+    """A run's wish for a thread's lock: the lock once it is taken; `is_over` when the run waits no longer."""
+
+    def __init__(self, thread: str) -> None:
+        self.thread = thread
+        self.lock: FileLock | None = None
+        self.is_over = False
+
+
 class ThreadLocks:
     """The locks of one home."""
 
@@ -34,50 +51,56 @@ class ThreadLocks:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.wait_s = folder, wait_s
         self.guard = Lock()
-        self.held: dict[str, FileLock] = {}
+        self.held: set[str] = set()
 
-    def take(self, thread: str) -> FileLock | None:
-        """Take the lock of a thread if it is free."""
+    def take(self, claim: Claim) -> bool:
+        """Take the lock of a thread if it is free; return whether the run may go on, or need wait no longer."""
         with self.guard:
-            if thread in self.held:
-                return None
-            lock = FileLock(self.folder / f"{sha256(clean(thread).encode()).hexdigest()[:32]}.lock", thread_local=False)
+            if claim.is_over:
+                return True
+            if claim.thread in self.held:
+                return False
+            name = sha256(clean(claim.thread).encode()).hexdigest()[:32]
+            lock = FileLock(self.folder / f"{name}.lock", thread_local=False)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                return None
-            self.held[thread] = lock
-            return lock
+                return False
+            self.held.add(claim.thread)
+            claim.lock = lock
+            return True
 
-    def give_back(self, lock: FileLock) -> None:
-        """Release a lock."""
+    def end(self, claim: Claim) -> None:
+        """Release the lock, or see to it that a take still under way, of a run that was cancelled, takes none."""
         with self.guard:
-            self.held = {thread: held for thread, held in self.held.items() if held is not lock}
-            lock.release()
+            claim.is_over = True
+            if claim.lock:
+                self.held.remove(claim.thread)
+                claim.lock.release()
 
     @contextmanager
     def holding(self, thread: str) -> Iterator[None]:
         """Hold the lock of a thread. Raises ThreadBusy."""
-        end = time.monotonic() + self.wait_s
-        while (lock := self.take(thread)) is None:
-            self.refuse_after(end, thread)
-            time.sleep(PAUSE_S)
+        claim, end = Claim(thread), time.monotonic() + self.wait_s
         try:
+            while not self.take(claim):
+                self.refuse_after(end, thread)
+                time.sleep(PAUSE_S)
             yield
         finally:
-            self.give_back(lock)
+            self.end(claim)
 
     @asynccontextmanager
     async def aholding(self, thread: str) -> AsyncIterator[None]:
         """As `holding`, awaited."""
-        end = time.monotonic() + self.wait_s
-        while (lock := await asyncio.to_thread(self.take, thread)) is None:
-            self.refuse_after(end, thread)
-            await asyncio.sleep(PAUSE_S)
+        claim, end = Claim(thread), time.monotonic() + self.wait_s
         try:
+            while not await asyncio.to_thread(self.take, claim):
+                self.refuse_after(end, thread)
+                await asyncio.sleep(PAUSE_S)
             yield
         finally:
-            await asyncio.to_thread(self.give_back, lock)
+            await asyncio.to_thread(self.end, claim)
 
     def refuse_after(self, end: float, thread: str) -> None:
         """Raise ThreadBusy when the time has come."""
@@ -89,31 +112,44 @@ class ThreadLocks:
 
 
 class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """A compiled graph whose runs take turns on a thread; `invoke`, `ainvoke`, `stream` and `astream` alike."""
+    """A compiled graph whose writers take turns on a thread: runs of every kind, and updates of its state."""
 
     def __init__(self, *, locks: ThreadLocks | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.locks = locks
 
+    def alone(self, config: RunnableConfig | None) -> AbstractContextManager[None]:
+        """Hold the thread that the config names, if it names one."""
+        thread = thread_in(self.config, config)
+        return self.locks.holding(thread) if self.locks and thread else nullcontext()
+
+    def aalone(self, config: RunnableConfig | None) -> AbstractAsyncContextManager[None]:
+        """As `alone`, awaited."""
+        thread = thread_in(self.config, config)
+        return self.locks.aholding(thread) if self.locks and thread else nullcontext()
+
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
-        """Run while holding the thread."""
-        thread = thread_in(config)
-        if self.locks is None or thread is None:
-            yield from super().stream(input, config, **options)
-            return
-        with self.locks.holding(thread):
+        """Run alone on the thread."""
+        with self.alone(config):
             yield from super().stream(input, config, **options)
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
-        """Run while holding the thread."""
-        thread = thread_in(config)
-        if self.locks is None or thread is None:
+        """As `stream`, awaited."""
+        async with self.aalone(config):
             async for part in super().astream(input, config, **options):
                 yield part
-            return
-        async with self.locks.aholding(thread):
-            async for part in super().astream(input, config, **options):
-                yield part
+
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
+        """Update the state alone on the thread; `update_state` does it by this."""
+        with self.alone(config):
+            return super().bulk_update_state(config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As `bulk_update_state`, awaited."""
+        async with self.aalone(config):
+            return await super().abulk_update_state(config, supersteps)
 
 
 def locked(graph: CompiledStateGraph[Any, Any, Any, Any], locks: ThreadLocks) -> LockedGraph:
@@ -121,7 +157,7 @@ def locked(graph: CompiledStateGraph[Any, Any, Any, Any], locks: ThreadLocks) ->
     return LockedGraph(locks=locks, **{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
 
 
-def thread_in(config: RunnableConfig | None) -> str | None:
-    """Return the thread that a config names."""
-    thread = ((config or {}).get("configurable") or {}).get("thread_id")
+def thread_in(*configs: RunnableConfig | None) -> str | None:
+    """Return the thread that the configs name; a later one goes first."""
+    thread = (merge_configs(*configs).get("configurable") or {}).get("thread_id")
     return thread if isinstance(thread, str) else None
