@@ -45,7 +45,7 @@ class Catalogue:
 
     def note(self, thread: str, first: str) -> Thread:
         """Note a turn of a thread; `first` is what a new thread begins with."""
-        stamp = self.clock().astimezone(UTC).isoformat(timespec="seconds")
+        stamp = self.stamp()
         known = self.get(thread)
         title = known.title if known else " ".join(clean(first).split())[:TITLE_CHARS]
         fresh = Thread(id=thread, title=title, began=stamp, used=stamp, turns=0)
@@ -53,9 +53,13 @@ class Catalogue:
 
     def close(self, thread: str, abstract: str) -> Thread:
         """Write the abstract of a thread that has ended."""
-        stamp = self.clock().astimezone(UTC).isoformat(timespec="seconds")
+        stamp = self.stamp()
         known = self.get(thread) or Thread(id=thread, title="", began=stamp, used=stamp, turns=0)
         return self.put(replace(known, abstract=clean(abstract), closed=stamp))
+
+    def stamp(self) -> str:
+        """Return the clock's time, fine enough to tell a close from what was said right after it."""
+        return self.clock().astimezone(UTC).isoformat(timespec="microseconds")
 
     def put(self, thread: Thread) -> Thread:
         """Write an entry; what can be searched of it is its abstract."""

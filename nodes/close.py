@@ -22,9 +22,14 @@ MOST_CHARS = 1_000
 def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, dict[str, Any]]:
     """Write the abstract from the running summary and what is still on the page; return what to tell of it.
 
-    If the model fails, the thread stays open, and the next sweep tries again.
+    Nothing is done for a thread in which nothing was said since it was closed, or ever. If the model fails, the thread
+    stays open, and the next sweep tries again.
     """
-    context = context_of(runtime)
+    assert runtime.store is not None
+    context, catalogue = context_of(runtime), Catalogue(runtime.store, user=user_of(runtime))
+    known = catalogue.get(thread_of())
+    if known is None or not known.is_open:
+        return {"closed": False, "why": "nothing was said since"}
     page = newest_part(lines_of(state["messages"]), int(context.token_budget * WINDOW_SHARE))
     text = "\n".join([as_json({"previous_summary": state.get("summary", "")}), *page])
     messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
@@ -32,8 +37,7 @@ def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, 
     abstract = "" if isinstance(reply, Failure) else read_text(text_of(reply))[:MOST_CHARS]
     if not abstract:
         return {"closed": False, "why": reply.reason if isinstance(reply, Failure) else "the abstract was empty"}
-    assert runtime.store is not None
-    Catalogue(runtime.store, user=user_of(runtime)).close(thread_of(), abstract)
+    catalogue.close(thread_of(), abstract)
     return {"closed": True, "abstract": abstract}
 
 
@@ -41,3 +45,8 @@ def is_closing(state: State) -> bool:
     """Whether the caller ended the conversation, and nothing is left to answer."""
     messages = state["messages"]
     return bool(state.get("close")) and not (messages and isinstance(messages[-1], HumanMessage))
+
+
+def is_ending(state: State) -> bool:
+    """Whether the caller ended the conversation, and its last question, if there was one, is answered."""
+    return bool(state.get("close") and state.get("stop_reason"))

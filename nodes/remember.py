@@ -17,7 +17,7 @@ from memory.memories import Memories, Source, now
 from memory.transcript import Entry, Transcript
 from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request, reason_of
-from nodes.close import close
+from nodes.close import close, is_ending
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.cut import is_over
 from nodes.extract import Extraction, lines_of, read_extraction
@@ -34,11 +34,12 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
     watch = Watch("remember")
     if runtime.store is None:
         return {"close": False, "steps": watch.step(filed=0, why="no store")}
+    closing = is_ending(state)
     try:
         update, told = yield from kept(state, runtime)
     except Exception as error:
         update, told = {}, {"failed": reason_of(error)}
-    return {**update, "close": False, "steps": watch.step(**told)}
+    return {**update, "close": bool(state.get("close")) and not closing, "steps": watch.step(**told)}
 
 
 def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
@@ -48,7 +49,7 @@ def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, t
     if state.get("stop_reason") not in ("", "closed", None):
         Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
     update, told = yield from extracted(state, runtime)
-    if state.get("close"):
+    if is_ending(state):
         told |= yield from close(state, runtime)
     return update, {"filed": len(filed), **told}
 
@@ -74,8 +75,7 @@ def extracted(
 
 def due_messages(state: State, context: Context) -> list[AnyMessage]:
     """Return the user's messages from which nothing was extracted yet, if the policy says that it is time."""
-    ending = bool(state.get("close"))
-    is_time = {"turn": True, "compaction": ending or is_over(state, context), "off": False}[context.extract]
+    is_time = {"turn": True, "compaction": is_ending(state) or is_over(state, context), "off": False}[context.extract]
     said = [message for message in state["messages"] if isinstance(message, HumanMessage)]
     ids = [message.id for message in said]
     start = ids.index(done) + 1 if (done := state.get("extracted_to")) in ids else 0
