@@ -22,15 +22,28 @@ def is_over(state: State, context: Context) -> bool:
     return len(state["messages"]) > context.max_messages or state.get("page_tokens", 0) > context.token_budget
 
 
+def can_cut(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a page has a turn before the newest that could leave, now or once it is extracted."""
+    return safe_cut(messages, keep=0) > 0
+
+
 def leaving(state: State, context: Context) -> list[AnyMessage]:
     """Return the oldest messages, those that may leave the page now: none that extraction has still to read."""
     messages = state["messages"]
     keep = context.max_messages // KEPT_SHARE
     if state.get("page_tokens", 0) > context.token_budget:
-        keep = min(keep, newest_within(messages, context.token_budget // KEPT_SHARE))
+        keep = min(keep, newest_within(messages, room_for_page(state, context) // KEPT_SHARE))
     cut = safe_cut(messages, keep=keep)
     waiting = context.extract != "off" and len(messages) <= HARD_LIMIT * context.max_messages
     return messages[: min(cut, first_unread(messages, state.get("extracted_to", "")))] if waiting else messages[:cut]
+
+
+def room_for_page(state: State, context: Context) -> int:
+    """Return the tokens, by our plain estimate, that the system text and the tools leave to the messages (B015)."""
+    ratio = state.get("token_ratio", 1.0)
+    messages = sum(map(message_tokens, state["messages"]))
+    others = state.get("page_tokens", 0) / ratio - messages
+    return int(context.token_budget / ratio - max(others, 0))
 
 
 def newest_within(messages: Sequence[BaseMessage], tokens: int) -> int:

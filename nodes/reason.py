@@ -12,7 +12,7 @@ from nodes.calls import Failure, Plan, Reply, Request, Update
 from nodes.collect import is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
-from nodes.cut import leaving
+from nodes.cut import can_cut
 from nodes.fit import DROPPED, fit
 from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
@@ -22,8 +22,8 @@ from nodes.tokens import corrected, message_tokens, text_tokens
 from nodes.trace import Watch
 from nodes.valid import valid_messages
 
-ANSWER_TOKENS = 1_024
-"""Room for the answer within the budget."""
+ANSWER_TOKENS, ANSWER_SHARE = 1_024, 8
+"""Room for the answer within the budget, at most one part in this many of it."""
 
 
 def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
@@ -39,8 +39,8 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
-    prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
-    if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and leaving(state, context):
+    prompt = prompt_of(state, context, schemas, final=final)
+    if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and can_cut(state["messages"]):
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(number=number, page_tokens=prompt.page_tokens)}
     request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
     names = [one.name for one in mounted]
@@ -60,15 +60,8 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         "messages": [answer],
         "stop_reason": stop,
         "page_tokens": prompt.page_tokens + message_tokens(answer),
-        "token_ratio": corrected(prompt.ratio, estimated=round(prompt.tokens / prompt.ratio), answer=answer),
-        "steps": watch.step(
-            number=number,
-            stop_reason=stop,
-            sent=len(prompt.messages),
-            tokens=prompt.tokens,
-            changes=prompt.changes,
-            calls=[name for _, name in calls_of(answer)],
-        ),
+        "token_ratio": corrected(state.get("token_ratio", 1.0), estimated=prompt.tokens, answer=answer),
+        "steps": watch.step(number=number, stop_reason=stop, **told),
     }
 
 
@@ -113,12 +106,14 @@ def newest_answer(state: State) -> BaseMessage | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What the model is sent, its tokens, and the tokens that the whole page would have; `ratio` is in both."""
+    """What the model is sent, its tokens, and the tokens of the whole page with room for the answer.
+
+    `tokens` is the plain estimate, to be compared with what the provider reports; `page_tokens` is corrected by that.
+    """
 
     messages: list[AnyMessage]
     tokens: int
     page_tokens: int
-    ratio: float
     changes: list[str]
 
 
@@ -129,17 +124,18 @@ def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) 
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
     ratio = state.get("token_ratio", 1.0)
-    fixed = text_tokens(system) + tool_tokens + min(ANSWER_TOKENS, context.token_budget // 8)
-    fitted = fit(valid.messages, round(context.token_budget / ratio) - fixed)
+    fixed = text_tokens(system) + schema_tokens(schemas)
+    room = text_tokens(DROPPED) + min(ANSWER_TOKENS, context.token_budget // ANSWER_SHARE)
+    page = fixed + sum(map(message_tokens, valid.messages))
+    fitted = fit(valid.messages, int(context.token_budget / ratio) - fixed - room)
     changes = [*valid.changes, *([f"shortened {fitted.shortened}"] if fitted.shortened else [])]
     if fitted.dropped:
         system = f"{system}\n\n{DROPPED.format(count=fitted.dropped)}"
         changes.append(f"left out {fitted.dropped}")
     return Prompt(
         messages=[SystemMessage(system), *fitted.messages],
-        tokens=round((fixed + fitted.tokens) * ratio),
-        page_tokens=round((fixed + fitted.before) * ratio),
-        ratio=ratio,
+        tokens=text_tokens(system) + schema_tokens(schemas) + sum(map(message_tokens, fitted.messages)),
+        page_tokens=round((page + room) * ratio),
         changes=changes,
     )
 

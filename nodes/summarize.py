@@ -31,7 +31,9 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
     previous = read_summary(state.get("summary", "")) or Summary()
     summary = previous
-    parts = in_parts(lines_of(old), int(context.token_budget * WINDOW_SHARE))
+    window = int(context.token_budget / state.get("token_ratio", 1.0) * WINDOW_SHARE)
+    most = min(context.summary_tokens, window // 2)
+    parts = in_parts(lines_of(old, longest=window // 2), window)
     for part in parts:
         text = "\n".join([as_json({"previous_summary": summary.text()}), part])
         messages = [SystemMessage(prompts.SUMMARIZE), HumanMessage(text)]
@@ -40,8 +42,8 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         if read is None:
             why = reply.reason if isinstance(reply, Failure) else "the model's answer holds no summary"
             return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
-        summary = read
-    written = shortened(with_identifiers(summary, previous, old), context.summary_tokens).text()
+        summary = shortened(read, most)
+    written = shortened(with_identifiers(summary, previous, old), most).text()
     step = watch.step(removed=len(old), ids=[message.id for message in old], parts=len(parts), chars=len(written))
     return {
         "summary": written,
