@@ -6,6 +6,7 @@ It does not normalise, trim or translate: the rest of a text stays as it was wri
 import re
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -17,8 +18,15 @@ def clean(text: str) -> str:
 
 
 def clean_all(value: object) -> object:
-    """Clean every string inside nested dicts, lists and tuples; leave everything else as it is."""
+    """Clean every string inside nested dicts, lists and tuples; write numbers as any encoder takes them.
+
+    Checkpoints hold no whole number of more than 64 bits, which models do write, and no scalar of NumPy's (B056, B057).
+    """
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        value = value.item()  # type: ignore[attr-defined]  # a scalar of NumPy's, which memory/ need not import
     match value:
+        case int() if not SMALLEST_INT <= value <= LARGEST_INT:
+            return str(value)
         case str():
             return clean(value)
         case dict():

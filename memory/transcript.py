@@ -76,8 +76,8 @@ class Transcript:
         values: list[dict[str, Any]] = []
         while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE, offset=len(values)):
             values += [item.value for item in page]
-        values.sort(key=lambda value: (value["at"], value.pop("n")))
-        return [Entry(**value) for value in values]
+        values.sort(key=lambda value: (value["at"], value["n"]))
+        return [Entry(**{name: value for name, value in one.items() if name != "n"}) for one in values]
 
     def erase(self) -> int:
         """Delete every entry; return how many there were."""

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from memory.secrets import MASK, mask
 from nodes.collect import collect
+from nodes.state import clean_message
 
 Models = Callable[[str], BaseChatModel]
 """From the name in the context (empty for the default) to a model; built at the first call, then kept."""
@@ -83,8 +84,8 @@ def answer(request: Request, models: Models) -> Reply:
     try:
         model, config = prepared(request, models)
         if request.stream:
-            return collect(list(model.stream(request.messages, config)))
-        return collect([model.invoke(request.messages, config)])
+            return clean(collect(list(model.stream(request.messages, config))))
+        return clean(collect([model.invoke(request.messages, config)]))
     except GraphBubbleUp:
         raise
     except Exception as error:
@@ -96,12 +97,19 @@ async def aanswer(request: Request, models: Models) -> Reply:
     try:
         model, config = await asyncio.to_thread(prepared, request, models)
         if request.stream:
-            return collect([piece async for piece in model.astream(request.messages, config)])
-        return collect([await model.ainvoke(request.messages, config)])
+            return clean(collect([piece async for piece in model.astream(request.messages, config)]))
+        return clean(collect([await model.ainvoke(request.messages, config)]))
     except GraphBubbleUp:
         raise
     except Exception as error:
         return Failure(reason=reason_of(error))
+
+
+def clean(answer: AIMessage) -> AIMessage:
+    """Return an answer as a checkpoint can hold it: what a node gives is written before the state's own cleaning."""
+    cleaned = clean_message(answer)
+    assert isinstance(cleaned, AIMessage)
+    return cleaned
 
 
 def prepared(request: Request, models: Models) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:

@@ -1,11 +1,12 @@
 """Making a prompt fit: what the model is shown is shortened, what is stored is not.
 
 In this order, until it fits: single messages that are too large, with a pointer to the whole; the oldest turns before
-the question; a question that leaves no room; results within the current turn; the oldest groups of the turn; the
-question itself. Of the question something is always shown, and no call is shown without its result.
+the question; a question that leaves no room; earlier steps of the current turn, first shortened, then left out; its
+newest step, which the model has just asked for; the question itself. Of the question something is always shown, and no
+call is shown without its result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,8 @@ from nodes.valid import as_json
 LARGE_SHARE = 4
 """A message over this part of the budget is shortened first: 4 is a quarter."""
 
-QUESTION_SHARE = 0.75
-"""Part of the budget that a question may fill when the rest of its turn has no room."""
+QUESTION_SHARE = 2
+"""A question over this part of the budget is shortened when the rest of its turn has no room: 2 is a half."""
 
 SMALLEST = 64
 """Tokens to which any text can be shortened; the note takes most of them."""
@@ -42,16 +43,17 @@ class Fitted:
 def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     """Return a valid list as one of at most `budget` tokens by our estimate, as far as the question allows."""
     page = Page(list(messages), budget)
-    before = page.tokens
-    page.shorten_to(budget // LARGE_SHARE, of_turn=False)
-    page.drop_before_question()
-    page.shorten_question(int(budget * QUESTION_SHARE))
-    cap = budget // LARGE_SHARE
-    while page.is_over() and cap > SMALLEST:
-        cap = max(cap // 2, SMALLEST)
-        page.shorten_to(cap, of_turn=True)
-    page.drop_within_turn()
-    page.shorten_question(budget - page.tokens(but_question=True))
+    large = budget // LARGE_SHARE
+    newest = len(page.groups) - 1
+    page.shorten_groups([n for n in range(newest + 1) if n != page.question], large)
+    page.leave_out_turns()
+    page.shorten_groups([page.question], budget // QUESTION_SHARE)
+    for cap in halves(large):
+        page.shorten_groups(range(page.question + 1, newest), cap)
+    page.leave_out_groups(range(page.question + 1, newest))
+    for cap in halves(large):
+        page.shorten_groups(range(max(page.question + 1, newest), newest + 1), cap)
+    page.shorten_groups([page.question], budget - page.tokens(but_question=True))
     kept = [n for group in page.groups for n in group]
     shortened = sum(page.shown[n] is not page.given[n] for n in kept)
     return Fitted(messages=[page.shown[n] for n in kept], dropped=len(messages) - len(kept), shortened=shortened)
@@ -81,28 +83,17 @@ class Page:
         """Whether it does not fit yet."""
         return self.tokens() > self.budget
 
-    def shorten_to(self, cap: int, *, of_turn: bool) -> None:
-        """Shorten messages of more than `cap` tokens but the question; only those of the current turn if asked."""
+    def shorten_groups(self, numbers: Iterable[int], cap: int) -> None:
+        """Show the messages of these groups with at most about `cap` tokens each."""
         if not self.is_over():
             return
-        for n, group in enumerate(self.groups):
-            if n != self.question and (n > self.question or not of_turn):
-                self.shorten(group, cap)
+        cap = max(cap, SMALLEST)
+        for n in (n for number in numbers if number >= 0 for n in self.groups[number] if self.sizes[n] > cap):
+            short = shorter(self.given[n], cap)
+            if (size := message_tokens(short)) < self.sizes[n]:
+                self.shown[n], self.sizes[n] = short, size
 
-    def shorten_question(self, cap: int) -> None:
-        """Show only head and tail of a question of more than `cap` tokens."""
-        if self.is_over() and self.question >= 0:
-            self.shorten(self.groups[self.question], max(cap, SMALLEST))
-
-    def shorten(self, group: Sequence[int], cap: int) -> None:
-        """Show the messages of a group with at most about `cap` tokens each."""
-        for n in group:
-            if self.sizes[n] > cap:
-                short = shorter(self.given[n], cap)
-                if (size := message_tokens(short)) < self.sizes[n]:
-                    self.shown[n], self.sizes[n] = short, size
-
-    def drop_before_question(self) -> None:
+    def leave_out_turns(self) -> None:
         """Leave out the oldest turns, each whole: what stays begins as a turn does."""
         dropped = False
         for n in range(self.question):
@@ -110,12 +101,18 @@ class Page:
                 return
             self.groups[n], dropped = [], True
 
-    def drop_within_turn(self) -> None:
-        """Leave out the oldest groups of the current turn, but not the newest."""
-        for n in range(self.question + 1, len(self.groups) - 1):
-            if not self.is_over():
-                return
-            self.groups[n] = []
+    def leave_out_groups(self, numbers: Iterable[int]) -> None:
+        """Leave out these groups, one by one."""
+        for n in numbers:
+            if self.is_over():
+                self.groups[n] = []
+
+
+def halves(cap: int) -> Iterator[int]:
+    """Yield ever smaller caps down to the smallest."""
+    while cap > SMALLEST:
+        cap = max(cap // 2, SMALLEST)
+        yield cap
 
 
 def shorter(message: AnyMessage, cap: int) -> AnyMessage:

@@ -65,9 +65,10 @@ def objection(old: list[AnyMessage], runtime: Runtime[Context]) -> str:
 
 
 def next_after_remember(state: State, runtime: Runtime[Context]) -> Literal["page too long", "page fits"]:
-    """Cut the page if it is over a limit; always when the turn is still going on, for that is why it came here."""
+    """Cut the page if it is over a limit, once in a turn; a turn that is still going on came here for that."""
     unfinished = not state.get("stop_reason")
-    return "page too long" if unfinished or is_over(state, context_of(runtime)) else "page fits"
+    due = is_over(state, context_of(runtime)) and not state.get("cut_tried")
+    return "page too long" if unfinished or due else "page fits"
 
 
 def next_after_summarize(state: State) -> Literal["turn goes on", "turn is over"]:

@@ -48,7 +48,7 @@ def test_the_question_is_there_and_whole_if_it_and_the_newest_step_can_be(stored
     fitted = fit(given_, budget).messages
     shown = next(message for message in fitted if message.id == question.id)
     assert text_of(shown).strip()
-    if message_tokens(question) <= SMALLEST or message_tokens(question) + least(given_) <= budget * 0.75:
+    if message_tokens(question) <= SMALLEST or message_tokens(question) + least(given_) <= budget // 2:
         assert shown == question
 
 
