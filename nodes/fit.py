@@ -31,18 +31,19 @@ DROPPED = "[{count} earlier messages of this conversation are not shown here; se
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """The messages that fit, the tokens before and after; how many were left out, and how many shortened."""
+    """The messages that fit; how many were left out or shortened; the tokens `before` and after."""
 
     messages: list[AnyMessage]
+    dropped: int
+    shortened: int
     before: int
     tokens: int
-    dropped: int = 0
-    shortened: int = 0
 
 
 def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     """Return a valid list as one of at most `budget` tokens by our estimate, as far as the question allows."""
     page = Page(list(messages), budget)
+    before = page.tokens()
     large = budget // LARGE_SHARE
     newest = len(page.groups) - 1
     page.shorten_groups([n for n in range(newest + 1) if n != page.question], large)
@@ -56,7 +57,13 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     page.shorten_groups([page.question], budget - page.tokens(but_question=True))
     kept = [n for group in page.groups for n in group]
     shortened = sum(page.shown[n] is not page.given[n] for n in kept)
-    return Fitted(messages=[page.shown[n] for n in kept], dropped=len(messages) - len(kept), shortened=shortened)
+    return Fitted(
+        messages=[page.shown[n] for n in kept],
+        dropped=len(messages) - len(kept),
+        shortened=shortened,
+        before=before,
+        tokens=page.tokens(),
+    )
 
 
 class Page:

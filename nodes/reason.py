@@ -39,7 +39,7 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
-    prompt = prompt_of(state, context, schemas, final=final)
+    prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
     if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and can_cut(state["messages"]):
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(number=number, page_tokens=prompt.page_tokens)}
     request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
@@ -61,7 +61,14 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         "stop_reason": stop,
         "page_tokens": prompt.page_tokens + message_tokens(answer),
         "token_ratio": corrected(state.get("token_ratio", 1.0), estimated=prompt.tokens, answer=answer),
-        "steps": watch.step(number=number, stop_reason=stop, **told),
+        "steps": watch.step(
+            number=number,
+            stop_reason=stop,
+            sent=len(prompt.messages),
+            tokens=prompt.tokens,
+            changes=prompt.changes,
+            calls=[name for _, name in calls_of(answer)],
+        ),
     }
 
 
@@ -124,9 +131,8 @@ def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) 
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
     ratio = state.get("token_ratio", 1.0)
-    fixed = text_tokens(system) + schema_tokens(schemas)
+    fixed = text_tokens(system) + tool_tokens
     room = text_tokens(DROPPED) + min(ANSWER_TOKENS, context.token_budget // ANSWER_SHARE)
-    page = fixed + sum(map(message_tokens, valid.messages))
     fitted = fit(valid.messages, int(context.token_budget / ratio) - fixed - room)
     changes = [*valid.changes, *([f"shortened {fitted.shortened}"] if fitted.shortened else [])]
     if fitted.dropped:
@@ -134,8 +140,8 @@ def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) 
         changes.append(f"left out {fitted.dropped}")
     return Prompt(
         messages=[SystemMessage(system), *fitted.messages],
-        tokens=text_tokens(system) + schema_tokens(schemas) + sum(map(message_tokens, fitted.messages)),
-        page_tokens=round((page + room) * ratio),
+        tokens=text_tokens(system) + tool_tokens + fitted.tokens,
+        page_tokens=round((fixed + room + fitted.before) * ratio),
         changes=changes,
     )
 

@@ -13,7 +13,7 @@ from nodes.valid import valid_messages
 
 HISTORIES = turns()
 BUDGETS = st.sampled_from((0, 100, 500, 1000, 2000, 4000, 50_000))
-CALL_FLOOR = 32
+CALL_FLOOR = 48
 """Tokens of a call's name and of the ends of its arguments."""
 
 
