@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
@@ -143,11 +144,17 @@ def whole_text(id: str, runtime: Runtime) -> str | None:
     kept = Outputs(store_of(runtime), user=user_of(runtime), thread=thread_of()).read(id)
     if kept is not None:
         return kept
-    on_page = next((text_of(message) for message in runtime.state["messages"] if message.id == id), None)
+    names = ((ids_of(message), text_of(message)) for message in reversed(runtime.state["messages"]))
+    on_page = next((text for known, text in names if id in known), None)
     if on_page is not None:
         return on_page
     filed = Transcript(store_of(runtime), user=user_of(runtime), thread=thread_of()).entries()
     return next((entry.text for entry in reversed(filed) if entry.id == id), None)
+
+
+def ids_of(message: BaseMessage) -> tuple[str | None, ...]:
+    """Return the names of a message: its id, and that of the call that it answers."""
+    return (message.id, message.tool_call_id) if isinstance(message, ToolMessage) else (message.id,)
 
 
 def told(hit: Found) -> dict[str, Any]:

@@ -199,11 +199,12 @@ def test_a_result_that_the_prompt_shows_in_part_can_be_read_by_the_id_in_its_not
 
     def read(messages: list[Any], tools: list[str]) -> Any:
         seen.append(messages[-1].text)
-        return call("tool_result", "c2", id="c1", offset=3000)
+        named = messages[-1].text.split("tool_result(id='", 1)[1].split("'", 1)[0]
+        return call("tool_result", "c2", id=named if way == "sync" else "c1", offset=3000)
 
     with session(call("long_list", n=100), read, "Read.", tools=[long_list], way=way) as s:
         values = s.turn(token_budget=4000)
-    assert "tool_result(id='c1') shows them" in seen[0]
+    assert "reads them" in seen[0]
     assert results(values)[-1].text.startswith(lines(100)[3000:3100])
 
 
