@@ -68,16 +68,22 @@ class Talking(ScriptedModel):
         """Return the texts of the requests of one kind: chat, summary, extract, abstract."""
         return [text for one, text in self._asked if one == kind]
 
-    def _next(self, messages: list[BaseMessage], tools: list[str]) -> AIMessage:
+    def reply(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        """Take the next step of the script, or answer by the reflex of the request's kind."""
         kind = next((name for name, prompt in KINDS.items() if messages[0].text == prompt), "chat")
-        self._asked.append((kind, "\n".join(message.text for message in messages)))
+        with self._lock:
+            self._asked.append((kind, "\n".join(message.text for message in messages)))
+            again = kind == "chat" and not self._steps and self._then is not None
+            if again:
+                self._calls.append((list(messages), list(tools)))
+        if again and self._then is not None:
+            return message_of(self._then, list(messages), list(tools), call=len(self._asked))
         if kind == "chat":
-            if not self._steps and self._then is not None:
-                self._steps.append(self._then)
-            return super()._next(messages, tools)
+            return super().reply(messages, tools)
         if (tokens := sum(text_tokens(message.text) for message in messages)) > self._window:
             raise ValueError(f"this model's maximum context length is {self._window} tokens, your request has {tokens}")
-        return message_of(self._reflexes[kind](messages[-1].text), messages, tools, call=len(self._asked))
+        step = self._reflexes[kind](messages[-1].text)
+        return message_of(step, list(messages), list(tools), call=len(self._asked))
 
 
 @contextmanager
