@@ -18,13 +18,17 @@ from memory.owner import owned
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One message. `role` is human, ai or tool; `at` is when it was filed, ISO-8601 in UTC; `data` is all of it."""
+    """One message. `role` is human, ai or tool; `at` is when it was filed, ISO-8601 in UTC; `data` is all of it.
+
+    What only repeats the record is not `searched`: a search that finds earlier searches would grow without end.
+    """
 
     id: str
     role: str
     text: str
     at: str
     data: dict[str, Any]
+    searched: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,7 @@ class Transcript:
                 self.namespace,
                 key_of(entry),
                 {**asdict(entry), "n": n},
-                index=["text"] if entry.text.strip() else False,
+                index=["text"] if entry.searched and entry.text.strip() else False,
             )
             for n, entry in enumerate(missing)
         ]

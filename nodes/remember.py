@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, message_to_dict
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 from langgraph.runtime import Runtime
 
 from memory.catalogue import Catalogue
@@ -24,6 +24,9 @@ from nodes.extract import Extraction, lines_of, read_extraction
 from nodes.state import State
 from nodes.text import question_of, text_of
 from nodes.trace import Watch
+
+REPEATING = {"recall", "session_search", "tool_result"}
+"""Tools whose results repeat what was kept before."""
 
 
 def remember(state: State, runtime: Runtime[Context]) -> Plan:
@@ -108,7 +111,8 @@ def entry_of(message: BaseMessage, at: datetime) -> Entry:
     """Write a message as the transcript keeps it: its text, and all of it as plain data."""
     data = json.loads(json.dumps(message_to_dict(message)["data"], default=str))
     stamp = at.astimezone(UTC).isoformat(timespec="microseconds")
-    return Entry(id=str(message.id), role=message.type, text=text_of(message), at=stamp, data=data)
+    searched = not (isinstance(message, ToolMessage) and message.name in REPEATING)
+    return Entry(id=str(message.id), role=message.type, text=text_of(message), at=stamp, data=data, searched=searched)
 
 
 def unfiled(messages: Sequence[AnyMessage], runtime: Runtime[Context]) -> list[str]:

@@ -23,7 +23,7 @@ WANTS, CONTEXT, THINGS, OPEN = range(4)
 FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n\s*```\s*$", re.DOTALL)
 ERROR = re.compile(r"\W*(?:(?:error|exception|traceback|http \d{3})\b|错误|出错)", re.IGNORECASE)
 IDENTIFIER = re.compile(
-    r"https?://[^\s，。；、）)\]>\"']+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
+    r"https?://[^\s，。；、）)\]>\"']+(?<![.,;:!?])|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
     r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
 )
 NUMBER = re.compile(r"^\d+\s*[.)、:：]\s*")

@@ -1,0 +1,104 @@
+"""nodes.summary: beyond its form: languages, identifiers, bounds, and messages that are cut in pieces."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from nodes.summary import (
+    CHINESE,
+    ENGLISH,
+    MOST_THINGS,
+    OPEN,
+    THINGS,
+    Summary,
+    identifiers,
+    lines_of,
+    newest_part,
+    pieces,
+    read_summary,
+    shortened,
+    with_identifiers,
+)
+from nodes.tokens import text_tokens
+
+
+@pytest.mark.parametrize("mark", ["## {}", "# {}", "### {}:", "**{}**", "**{}:**", "## 2. {}", "## 2、{}"])
+def test_headings_are_known_however_a_model_writes_them(mark: str):
+    text = "\n".join(f"{mark.format(heading.strip('# '))}\n- line {n}" for n, heading in enumerate(ENGLISH))
+    found = read_summary(text)
+    assert found is not None and found.sections == tuple((f"line {n}",) for n in range(4))
+
+
+def test_the_headings_follow_the_model_not_a_name_in_the_lines():
+    """A Chinese name in an English summary does not make it Chinese."""
+    english = read_summary(f"{ENGLISH[0]}\n- call 李伟 tomorrow")
+    chinese = read_summary(f"{CHINESE[0]}\n- 订 Oslo 的机票")
+    assert english and english.text().startswith(ENGLISH[0])
+    assert chinese and chinese.text().startswith(CHINESE[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("order QX-7781 for li.wei@example.com", ["QX-7781", "li.wei@example.com"]),
+        ("see https://example.com/a?b=1, and /srv/data/a.csv", ["https://example.com/a?b=1", "/srv/data/a.csv"]),
+        ("订单号 20261130，编号 HT-2026-0093。", ["20261130", "HT-2026-0093"]),
+        ("C:\\Users\\me\\a.txt", ["C:\\Users\\me\\a.txt"]),
+        ("we met 3 people on 4 days", []),
+    ],
+)
+def test_what_a_paraphrase_would_spoil_is_recognised(text: str, known: list[str]):
+    assert identifiers(text) == known
+
+
+def test_identifiers_are_kept_once_with_the_message_that_named_them():
+    said = [HumanMessage("order QX-7781", id="h1"), AIMessage("QX-7781 and QX-9 noted", id="a1")]
+    said += [ToolMessage("HASH-1234 " * 50, tool_call_id="c", id="t1")]
+    kept = with_identifiers(Summary(), Summary(), said)
+    assert kept.sections[THINGS] == ("QX-7781 (h1)", "QX-7781, QX-9 (a1)")
+    again = with_identifiers(Summary(), kept, [])
+    assert again.sections == kept.sections
+    known = Summary(sections=(("wants QX-7781 and QX-9",), (), (), ()))
+    assert with_identifiers(known, kept, said).sections == known.sections
+
+
+def test_the_oldest_identifiers_give_way():
+    said = [HumanMessage(f"code-{n}", id=f"h{n}") for n in range(MOST_THINGS + 20)]
+    lines = with_identifiers(Summary(), Summary(), said).sections[THINGS]
+    assert len(lines) == MOST_THINGS and lines[-1] == f"code-{MOST_THINGS + 19} (h{MOST_THINGS + 19})"
+
+
+def test_what_is_open_is_shortened_last():
+    long = tuple(f"line {n} of some length" for n in range(50))
+    short = shortened(Summary(sections=(long, long, long, ("pay INV-1", "call Nadia"))), 200)
+    assert short.sections[OPEN] == ("pay INV-1", "call Nadia") and text_tokens(short.text()) <= 200
+    assert short.sections[0] and short.sections[0][-1] == long[-1]
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200), st.integers(1, 40))
+def test_pieces_join_to_the_line_and_none_is_too_long(line: str, limit: int):
+    cut = pieces(line, limit)
+    assert "".join(cut) == line
+    assert all(text_tokens(piece) <= limit for piece in cut)
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=4), st.integers(4, 30))
+def test_every_piece_of_a_long_message_bears_its_id(texts: list[str], longest: int):
+    said = [HumanMessage(text, id=f"h{n}") for n, text in enumerate(texts)]
+    lines = [json.loads(line) for line in lines_of(said, longest=longest)]
+    for message in said:
+        assert "".join(line["text"] for line in lines if line["id"] == message.id) == message.text
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(max_size=40), max_size=8), st.integers(0, 60))
+def test_the_newest_part_is_an_end_of_the_lines_within_the_limit(lines: list[str], limit: int):
+    kept = newest_part(lines, limit)
+    assert sum(text_tokens(line) for line in kept) <= max(limit, 0)
+    whole = kept[1:] if kept and kept[0] not in lines[len(lines) - len(kept) : len(lines) - len(kept) + 1] else kept
+    assert whole == lines[len(lines) - len(whole) :]
