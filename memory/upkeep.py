@@ -6,6 +6,7 @@ here. mem_items is the log of what is due, so all of this can stop at any instan
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -24,6 +25,7 @@ from memory.vectors import Placed, Vectors
 AT_ONCE = 256
 PAUSE_S = 0.2
 """Chroma follows this long after the last write."""
+CLOSING_S = 5
 GENTLE = 50
 """Items in one stroke of the background: a stroke stops all other threads, for some 20 to 100 ms."""
 GATHERED_MAX = 5000
@@ -202,7 +204,7 @@ class Upkeep:
     def settle(self, *, stroke: int = STROKE, go_on: Callable[[int], bool] = bool) -> None:
         """Do all that is due. What fails stays due, and every search is right without it."""
         try:
-            while self.catch_up(AT_ONCE):
+            while go_on(1) and self.catch_up(AT_ONCE):
                 pass
             self._chroma.flush(stroke=stroke, go_on=go_on)
         except Exception as error:
@@ -223,12 +225,13 @@ class Upkeep:
         return {**counts, "embedder": embedder, "bytes": self._db.size()}
 
     def close(self) -> None:
-        """Finish what is due, then let go of Chroma."""
+        """Do what is due, or leave it to the next opening if it takes long; then let go of Chroma."""
         self._closing.set()
         self._due.set()
         if self._thread is not None:
             self._thread.join()
-        self.settle()
+        end = time.monotonic() + CLOSING_S
+        self.settle(stroke=AT_ONCE, go_on=lambda due: due > 0 and time.monotonic() < end)
         self._chroma.close()
 
 
