@@ -77,3 +77,34 @@ def broken_call(id: str = "c1", args: str = '{"text": "abc') -> AIMessage:
     """Write an answer whose only call has arguments that do not parse."""
     bad = {"name": "memory_save", "args": args, "id": id, "error": None, "type": "invalid_tool_call"}
     return AIMessage("", invalid_tool_calls=[bad])
+
+
+def ok(x: int) -> str:
+    """Say it is done."""
+    return f"done {x}"
+
+
+async def aok(x: int) -> str:
+    """Say it is done."""
+    await asyncio.sleep(0)
+    return f"done {x}"
+
+
+class Speechless(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+def raising(error: BaseException, name: str = "boom") -> list[Callable[..., Any]]:
+    """Return a sync and an async tool that raise."""
+
+    def boom(x: int) -> str:
+        raise error
+
+    async def aboom(x: int) -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    return [named(name, boom), named(f"a{name}", aboom)]
