@@ -125,10 +125,11 @@ class Search:
         keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if both else {}
         if allowed is not None:
             return vectors.of(allowed, meaning), keyword
-        atleast = question.offset + question.limit
-        vector = vectors.scores(scope, meaning, atleast=atleast)
+        # Whatever the offset: all pages are cut from one ranking, and go on with the rest by time.
+        wanted = max(CANDIDATES, question.limit)
+        vector = vectors.scores(scope, meaning, wanted=wanted)
         if not vectors.is_exact(scope):
-            keyword = dict(nlargest(max(CANDIDATES, atleast), keyword.items(), key=lambda pair: pair[1]))
+            keyword = dict(nlargest(wanted, keyword.items(), key=lambda pair: pair[1]))
             vector |= vectors.of(keyword.keys() - vector.keys(), meaning)
         return vector, keyword
 

@@ -20,6 +20,7 @@ from memory.sql import Database, Row, Session
 EXACT_MAX = 5000
 """Up to so many vectors a scope is compared whole: about 10 ms; Chroma with a filter is slower from 10,000 on."""
 CANDIDATES = 200
+"""So many of each leg are fused in a large scope, or as many as a page holds."""
 
 Matrix = NDArray[np.float32]
 
@@ -45,12 +46,11 @@ class Vectors:
         """Whether the scope is small enough to be compared whole."""
         return scope.vectors <= self._exact_max
 
-    def scores(self, scope: Scope, query: Matrix, *, atleast: int) -> dict[int, float]:
+    def scores(self, scope: Scope, query: Matrix, *, wanted: int) -> dict[int, float]:
         """Return the cosine of every item of the scope, or of the closest ones if it is large."""
         if self.is_exact(scope):
             return self._whole(scope, query)
-        count = max(CANDIDATES, 2 * atleast)
-        near = self._chroma.nearest(query, count, scope)
+        near = self._chroma.nearest(query, wanted, scope)
         if near is None:
             return self._whole(scope, query)
         return self.of([*near, *self._pending(scope)], query)
