@@ -35,6 +35,9 @@ Builder = StateGraph[State, Context, Input, State]
 
 CHECKPOINTS = "threads.sqlite"
 LOCKS = "locks"
+TURN_WAIT_S = 300.0
+"""How long a run waits for another one on the same thread before it is refused."""
+
 RECURSION_LIMIT = 250
 """Above what a turn of the largest `max_steps` needs (two per step and the rest), far under LangGraph's 10,007."""
 
@@ -149,7 +152,7 @@ def compiled(
     """Compile a builder with its limit on steps set; with settings, runs take turns on a thread of their home."""
     graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
     if settings is not None:
-        graph = locked(graph, ThreadLocks(settings.home / LOCKS, wait_s=settings.timeout_s))
+        graph = locked(graph, ThreadLocks(settings.home / LOCKS, wait_s=TURN_WAIT_S))
     return graph.with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=CALLS_AT_ONCE)
 
 
@@ -161,7 +164,7 @@ def open_checkpoints(settings: Settings) -> AbstractContextManager[InThreads]:
     try:
         from graph.postgres import open_postgres_saver
     except ImportError as error:
-        raise CannotStart("PALIMPSEST_DATABASE_URL needs the extra: uv sync --extra postgres") from error
+        raise CannotStart("PALIMPSEST_DATABASE_URL needs a driver: .venv/bin/uv sync --extra postgres") from error
     return open_postgres_saver(settings.database_url)
 
 

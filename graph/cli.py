@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 
 DESCRIPTION = "An agent whose working page stays short and whose record stays whole."
 EPILOG = """\
@@ -19,8 +20,11 @@ use --model local. Data lies in PALIMPSEST_HOME (default: .palimpsest in this fo
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a console that cannot show a character shows a substitute (B155)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # as long as the process
+        elif hasattr(stream, "reconfigure"):  # a console that cannot show a character shows a substitute (B155)
             stream.reconfigure(errors="replace")
     arguments = parser().parse_args(argv)
     try:

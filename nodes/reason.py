@@ -152,15 +152,16 @@ def ended(answer: AIMessage, stop: StopReason, watch: Watch, number: int) -> Upd
 
 
 def without_calls(answer: AIMessage) -> AIMessage:
-    """Keep the text of an answer that called tools when none were left to call."""
+    """Keep the text of an answer that called tools when none were left, as another message than what was streamed."""
     text = prompts.STILL_CALLING if is_blank(answer) else answer.content
-    return answer.model_copy(update={"content": text, "tool_calls": [], "invalid_tool_calls": []})
+    return answer.model_copy(update={"id": None, "content": text, "tool_calls": [], "invalid_tool_calls": []})
 
 
 def asks_something(messages: Sequence[AnyMessage]) -> bool:
-    """Whether the turn has a question: the newest message of the user shows something."""
+    """Whether the turn has a question: the newest message of the user shows something, and is not answered yet."""
     newest = last_human(messages)
-    return newest >= 0 and not is_blank(messages[newest])
+    answered = isinstance(messages[-1], AIMessage) and not calls_of(messages[-1]) if messages else False
+    return newest >= 0 and not is_blank(messages[newest]) and not answered
 
 
 def steps_taken(messages: Sequence[AnyMessage]) -> int:

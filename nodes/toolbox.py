@@ -43,8 +43,9 @@ def recall(
     k: Annotated[int, Field(ge=1, le=20, description="How many memories at most.")] = 3,
 ) -> str:
     """Search this user's long-term memory. Use it when the answer may depend on what the user said in earlier conversations and the recalled memories above do not settle it."""
+    memories = memories_of(runtime)
     try:
-        found = memories_of(runtime).search(query, limit=k, threshold=ANYTHING)
+        found = memories.search(query, limit=k, threshold=ANYTHING)
     except Exception as error:
         raise ToolProblem(
             f"the search in long-term memory failed ({type(error).__name__}); this does not mean that nothing is there"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from graph.agent import build_agent, compiled
 from graph.cli import parser
+from graph.scripted import ScriptedModel
 
 ROOT = Path(__file__).parent.parent
 READMES = ("README.md", "README.zh.md")
@@ -83,3 +85,13 @@ def test_the_chinese_readme_has_the_same_parts():
     assert [len(re.findall(r"^## ", one, re.MULTILINE)) for one in (ours, theirs)] == [ours.count("\n## ")] * 2
     assert len(BLOCK.findall(ours)) == len(BLOCK.findall(theirs))
     assert blocks(READMES[0], "bash")[0] == blocks(READMES[1], "bash")[0]
+
+
+def test_the_drawn_graph_is_the_graph():
+    drawn = {
+        (a.strip("([])"), b.strip("([])"))
+        for a, b in re.findall(r"^ +(\w+)\S* -.*?-> ?(\w+)", blocks("README.md", "mermaid")[0], re.M)
+    }
+    graph = compiled(build_agent(model=ScriptedModel([])), None, None).get_graph()
+    ends = {"__start__": "START", "__end__": "END"}
+    assert drawn == {(ends.get(e.source, e.source), ends.get(e.target, e.target)) for e in graph.edges}
