@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from graph.settings import BadSetting, Settings, load_settings
     from graph.turn import StepLimit, Turn, arun, run
     from nodes.context import Context
+    from nodes.contract import marked
+    from nodes.failures import ToolProblem
 
 HOMES = {
     "Agent": "graph.agent",
@@ -29,6 +31,8 @@ HOMES = {
     "Settings": "graph.settings",
     "load_settings": "graph.settings",
     "Context": "nodes.context",
+    "marked": "nodes.contract",
+    "ToolProblem": "nodes.failures",
 }
 
 __all__ = [
@@ -39,11 +43,13 @@ __all__ = [
     "ScriptedModel",
     "Settings",
     "StepLimit",
+    "ToolProblem",
     "Turn",
     "aopen_agent",
     "arun",
     "build_agent",
     "load_settings",
+    "marked",
     "open_agent",
     "run",
 ]

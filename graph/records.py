@@ -65,7 +65,7 @@ def memory(arguments: argparse.Namespace, settings: Settings, context: Context) 
 def reindex(store: Any) -> int:
     """Rebuild the indexes from the record with a progress bar; interrupted, the next time goes on where it was."""
     columns = (TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("indexing", total=None)
         done = store.reindex(lambda done, total: bar.update(task, completed=done, total=total))
     print(f"indexed {done} items")

@@ -41,7 +41,7 @@ def scripted(settings: Settings) -> Iterator[Callable[..., tuple[Agent, Scripted
         yield opened
 
 
-def config(thread: str = "t") -> dict[str, Any]:
+def config(thread: Any = "t") -> dict[str, Any]:
     """Name a thread."""
     return {"configurable": {"thread_id": thread}}
 

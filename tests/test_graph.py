@@ -1,7 +1,9 @@
 """The graph: its shape, its loop, its ends, and what a thread keeps; on Chroma, SQLite and a scripted model."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import pytest
 from conftest import answer, ask, config, said
@@ -314,3 +316,29 @@ def test_housekeeping_does_not_appear_in_the_answer_stream(scripted):
 def test_an_answer_that_ran_into_the_length_limit_says_so(scripted):
     agent, _ = scripted(AIMessage("Once upon a", response_metadata={"finish_reason": "length"}))
     assert ask(agent, "Tell me a tale")["stop_reason"] == "cut_off"
+
+
+def test_an_answer_instead_of_calls_reaches_the_stream_too(scripted):
+    """What stands in for an answer that only called tools is a message of its own: its parts were streamed before."""
+    agent, _ = scripted(ADD)
+    parts = agent.stream(said("Add"), config(), context=Context(max_steps=1), stream_mode="messages")
+    seen = "".join(message.text for message, _ in parts if isinstance(message, AIMessage))
+    assert seen == agent.get_state(config()).values["messages"][-1].text != ""
+
+
+def test_nothing_new_on_an_answered_thread_asks_no_model(scripted):
+    agent, model = scripted("Tea it is.")
+    ask(agent, "I like tea.")
+    values = agent.invoke({"messages": []}, config())
+    assert values["stop_reason"] == "empty_question" and len(model.calls) == 1
+
+
+@pytest.mark.parametrize("form", [str, UUID])
+def test_runs_take_turns_whatever_names_the_thread(scripted, form):
+    """B068."""
+    agent, _ = scripted(*["Yes."] * 6)
+    name = form("0197f3a0-0000-7000-8000-000000000001")
+    bound = agent.with_config(configurable={"thread_id": name})
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: (bound if n % 2 else agent).invoke(said(f"m{n}"), config(name)), range(6)))
+    assert len(agent.get_state(config(str(name))).values["messages"]) == 12
