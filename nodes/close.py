@@ -10,12 +10,12 @@ from memory.catalogue import Catalogue
 from nodes import prompts
 from nodes.calls import Failure, Reply, Request
 from nodes.context import Context, context_of, thread_of, user_of
+from nodes.cut import window_of
 from nodes.state import State
 from nodes.summary import lines_of, newest_part, read_text
 from nodes.text import text_of
 from nodes.valid import as_json
 
-WINDOW_SHARE = 0.5
 MOST_CHARS = 1_000
 
 
@@ -30,7 +30,7 @@ def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, 
     known = catalogue.get(thread_of())
     if known is None or not known.is_open:
         return {"closed": False, "why": "nothing was said since"}
-    page = newest_part(lines_of(state["messages"]), int(context.token_budget * WINDOW_SHARE))
+    page = newest_part(lines_of(state["messages"]), window_of(state, context))
     text = "\n".join([as_json({"previous_summary": state.get("summary", "")}), *page])
     messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
     reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)

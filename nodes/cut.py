@@ -13,8 +13,16 @@ from nodes.tokens import message_tokens
 KEPT_SHARE = 2
 """After a cut the page holds one part in this many of its limit: 2 is half."""
 
+WINDOW_SHARE = 0.5
+"""Part of the token budget that one request to summarise or to extract may fill with messages."""
+
 HARD_LIMIT = 2
 """Times the limit of messages at which even what extraction has not read may leave."""
+
+
+def window_of(state: State, context: Context) -> int:
+    """Return the tokens, by our plain estimate, that one request of the housekeeping may fill with messages."""
+    return int(context.token_budget / state.get("token_ratio", 1.0) * WINDOW_SHARE)
 
 
 def is_over(state: State, context: Context) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.text import clean
 from nodes import prompts
+from nodes.tokens import pieces, text_tokens
 from nodes.valid import as_json
 
 P = TypeVar("P", bound=BaseModel)
@@ -65,6 +66,21 @@ class Extraction(BaseModel):
 def lines_of(said: Sequence[tuple[str, str]]) -> str:
     """Write (id, text) of the user's messages as JSON lines."""
     return "\n".join(as_json({"id": message_id, "text": text}) for message_id, text in said)
+
+
+def batches(said: Sequence[tuple[str, str]], limit: int) -> list[list[tuple[str, str]]]:
+    """Part (id, text) into requests of about `limit` tokens at most; a longer text goes in pieces, none of it lost."""
+    parts: list[list[tuple[str, str]]] = []
+    room = 0
+    for one in ((message_id, piece) for message_id, text in said for piece in pieces(text, limit // 2)):
+        tokens = text_tokens(lines_of([one]))
+        if parts and tokens <= room:
+            parts[-1].append(one)
+            room -= tokens
+        else:
+            parts.append([one])
+            room = limit - tokens
+    return parts
 
 
 def read_extraction(answer: str, said: Sequence[tuple[str, str]]) -> Extraction | None:

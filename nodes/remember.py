@@ -19,8 +19,8 @@ from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request, reason_of
 from nodes.close import close, is_ending
 from nodes.context import Context, context_of, thread_of, user_of
-from nodes.cut import is_over
-from nodes.extract import Extraction, lines_of, read_extraction
+from nodes.cut import is_over, window_of
+from nodes.extract import Extraction, batches, lines_of, read_extraction
 from nodes.state import State
 from nodes.text import question_of, text_of
 from nodes.trace import Watch
@@ -60,20 +60,38 @@ def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, t
 def extracted(
     state: State, runtime: Runtime[Context]
 ) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
-    """Extract from what is due; return the update of `extracted_to`, if it moves, and what to tell."""
-    due = due_messages(state, context_of(runtime))
-    if not due:
-        return {}, {}
-    said = [(str(message.id), text_of(message)) for message in due]
-    messages = [SystemMessage(prompts.EXTRACT), HumanMessage(lines_of(said))]
+    """Extract from what is due; return the update of `extracted_to`, if it moves, and what to tell.
+
+    What does not fit into the model's window goes in parts; those before one that fails are done.
+    """
+    context = context_of(runtime)
+    said = [(str(message.id), text_of(message)) for message in due_messages(state, context)]
+    update: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    parts = batches(said, window_of(state, context))
+    for part, after in zip(parts, [*parts[1:], []], strict=False):
+        extraction = yield from extraction_of(part, said, context)
+        if isinstance(extraction, str):
+            return update, {**told, "failed": extraction}
+        told = {name: told.get(name, 0) + count for name, count in keep(extraction, runtime).items()}
+        whole = [message_id for message_id, _ in part if message_id not in dict(after)]
+        update = {"extracted_to": whole[-1]} if whole else update
+    return update, told
+
+
+def extraction_of(
+    part: Sequence[tuple[str, str]], said: Sequence[tuple[str, str]], context: Context
+) -> Generator[Request, Reply, Extraction | str]:
+    """Ask for what is worth keeping in one part, twice if need be; return it, or why there is none."""
+    messages = [SystemMessage(prompts.EXTRACT), HumanMessage(lines_of(part))]
     error = ""
     for _ in range(2):
-        reply = yield Request(model=context_of(runtime).model, messages=messages, stream=False, quiet=True)
+        reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
         error = reply.reason if isinstance(reply, Failure) else "the extractor's answer holds no JSON object"
         extraction = None if isinstance(reply, Failure) else read_extraction(text_of(reply), said)
         if extraction is not None:
-            return {"extracted_to": said[-1][0]}, keep(extraction, runtime)
-    return {}, {"failed": error}
+            return extraction
+    return error
 
 
 def due_messages(state: State, context: Context) -> list[AnyMessage]:

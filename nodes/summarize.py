@@ -9,18 +9,15 @@ from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, Sys
 from langgraph.runtime import Runtime
 
 from nodes import prompts
-from nodes.calls import Failure, Plan, Request
+from nodes.calls import Failure, Plan, Request, reason_of
 from nodes.context import Context, context_of
-from nodes.cut import is_over, leaving
+from nodes.cut import is_over, leaving, window_of
 from nodes.remember import unfiled
 from nodes.state import State
 from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
 from nodes.text import text_of
 from nodes.trace import Watch
 from nodes.valid import as_json
-
-WINDOW_SHARE = 0.5
-"""Part of the token budget that one request to the summariser may fill with messages."""
 
 
 def summarize(state: State, runtime: Runtime[Context]) -> Plan:
@@ -31,7 +28,7 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
     previous = read_summary(state.get("summary", "")) or Summary()
     summary = previous
-    window = int(context.token_budget / state.get("token_ratio", 1.0) * WINDOW_SHARE)
+    window = window_of(state, context)
     most = min(context.summary_tokens, window // 2)
     parts = in_parts(lines_of(old, longest=window // 2), window)
     for part in parts:
@@ -60,7 +57,10 @@ def objection(old: list[AnyMessage], runtime: Runtime[Context]) -> str:
         return "no safe place to cut"
     if runtime.store is None:
         return "there is no store, so no transcript"
-    missing = unfiled(old, runtime)
+    try:
+        missing = unfiled(old, runtime)
+    except Exception as error:  # the answer stands; the next turn tries again
+        return f"the transcript cannot be read: {reason_of(error)}"
     return f"not in the transcript: {', '.join(missing)}" if missing else ""
 
 

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from memory.text import is_chinese
 from nodes.extract import THINKING
 from nodes.text import text_of
-from nodes.tokens import chars_within, text_tokens
+from nodes.tokens import chars_within, pieces, text_tokens
 from nodes.valid import as_json
 
 ENGLISH = ("## What the user wants", "## Key context and decisions", "## Things referred to", "## Open items")
@@ -166,15 +166,3 @@ def newest_part(lines: Sequence[str], limit: int) -> list[str]:
         kept.insert(0, line)
         limit -= tokens
     return kept
-
-
-def pieces(line: str, limit: int) -> list[str]:
-    """Cut one line into pieces of at most `limit` tokens."""
-    if not line:
-        return [""]
-    cut: list[str] = []
-    while line:
-        size = max(chars_within(line, limit), 1)
-        cut.append(line[:size])
-        line = line[size:]
-    return cut

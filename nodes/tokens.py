@@ -45,6 +45,18 @@ def chars_within(text: str, tokens: int) -> int:
     return low
 
 
+def pieces(text: str, limit: int) -> list[str]:
+    """Cut a text into pieces of at most `limit` tokens, of one character at least."""
+    if not text:
+        return [""]
+    cut: list[str] = []
+    while text:
+        size = max(chars_within(text, limit), 1)
+        cut.append(text[:size])
+        text = text[size:]
+    return cut
+
+
 def message_tokens(message: BaseMessage) -> int:
     """Estimate the tokens of a message: its text, its calls, and a flat price for each picture or file."""
     blocks = [message.content] if isinstance(message.content, str) else message.content

@@ -368,6 +368,32 @@ def test_what_extraction_has_not_read_stays_until_the_hard_limit(talking: Opened
     assert sizes[6] <= 6
 
 
+def test_extraction_reads_all_in_parts_that_its_window_can_hold(talking: Opened):
+    """B025: and goes on after the part that failed."""
+    down: list[bool] = [False]
+
+    def extract(request: str) -> Any:
+        if down[0] and "the end" in request:
+            return ConnectionError("down")
+        return json.dumps({"memories": [], "facts": []})
+
+    agent, model = talking(then="Yes.", extract=extract, window=4000)
+    words = [f"word{n}" for n in range(4000)]
+    texts = {"big": " ".join(words), "two": LONG, "three": "the end"}
+    history = [HumanMessage(text, id=name) for name, text in texts.items()]
+    agent.update_state(config(), {"messages": history}, as_node="summarize")
+    down[0] = True
+    assert ask(agent, "and?", token_budget=4000)["extracted_to"] == "big"
+    lines = [
+        json.loads(line) for request in model.asked("extract") for line in request.split("\n") if '"id": "big"' in line
+    ]
+    assert len(lines) > 5 and "".join(line["text"] for line in lines) == " ".join(words)
+    down[0] = False
+    first = len(model.asked("extract"))
+    ask(agent, "and?", token_budget=4000, max_messages=4)
+    assert '"id": "big"' not in "".join(model.asked("extract")[first:])
+
+
 def test_facts_are_read_before_the_cut_and_in_every_prompt_after_it(talking: Opened):
     """Not from the summary, which may blur them."""
 

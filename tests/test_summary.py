@@ -17,12 +17,11 @@ from nodes.summary import (
     identifiers,
     lines_of,
     newest_part,
-    pieces,
     read_summary,
     shortened,
     with_identifiers,
 )
-from nodes.tokens import text_tokens
+from nodes.tokens import pieces, text_tokens
 
 
 @pytest.mark.parametrize("mark", ["## {}", "# {}", "### {}:", "**{}**", "**{}:**", "## 2. {}", "## 2、{}"])
