@@ -142,13 +142,13 @@ def test_another_user_or_thread_cannot_read_a_kept_result(user, thread):
     with session(*steps, tools=[long_list]) as s:
         kept.append(kept_id(s.turn(user="ann")))
         got = result(s.turn(user=user, thread=thread))
-    assert record(got)["kind"] == "business" and "no result is kept" in got.text
+    assert record(got)["kind"] == "business" and "nothing is kept under" in got.text
 
 
 @pytest.mark.parametrize("args", [{"id": "r-nope"}, {"id": "../r"}, {"id": "a.b*"}, {"id": "汉"}])
 def test_an_unknown_id_is_told_so(args):
     with session(call("tool_result", **args), "No.") as s:
-        assert "no result is kept" in result(s.turn()).text
+        assert "nothing is kept under" in result(s.turn()).text
 
 
 def test_an_offset_beyond_the_end_is_told_with_the_length():
