@@ -12,10 +12,10 @@ from langgraph.store.base import BaseStore
 from pydantic import PrivateAttr
 from stores import hash_embedder
 
-from graph.agent import CHECKPOINTS, Agent, build_agent, compiled
+from graph.agent import CHECKPOINTS, LOCKS, Agent, build_agent, compiled
+from graph.locks import ThreadLocks, locked
 from graph.savers import open_saver
 from graph.scripted import ScriptedModel, Step, message_of
-from graph.settings import Settings
 from memory.store import open_store
 from memory.transcript import Transcript
 from nodes import prompts
@@ -89,10 +89,10 @@ class Talking(ScriptedModel):
 @contextmanager
 def opened(home: Path, model: ScriptedModel, *, wait_s: float = 60, tools: Sequence[Any] = ()) -> Iterator[Agent]:
     """Open the agent on Chroma and SQLite as `open_agent` does, with a hash for an embedder, which is quick."""
-    settings = Settings(home=home, model="rehearsal", timeout_s=wait_s)
     home.mkdir(exist_ok=True)
     with open_saver(home / CHECKPOINTS) as saver, open_store(home, embedder=hash_embedder()) as store, model:
-        yield compiled(build_agent(model=model, tools=tools), saver, store, settings)
+        graph = compiled(build_agent(model=model, tools=tools), saver, store)
+        yield locked(graph, ThreadLocks(home / LOCKS, wait_s=wait_s))
 
 
 def filed(store: BaseStore | None, *, user: str = "me", thread: str = "t") -> dict[str, list[str]]:
