@@ -17,7 +17,7 @@ from memory.text import clean
 
 LISTED_AT_ONCE = 200
 NEAR_BEST = 0.6
-"""A hit below this share of the best hit's cosine is chance: measured on 200 questions to 70 memories (DECISIONS.md)."""
+"""A hit below this share of the best one's cosine is chance (measured: DECISIONS.md)."""
 
 
 def now() -> datetime:
