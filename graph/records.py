@@ -88,6 +88,8 @@ def threads(arguments: argparse.Namespace, settings: Settings, context: Context)
         "sweep": close_threads,
         "prune": prune_threads,
     }
+    if arguments.action in ("show", "delete", "close") and not (arguments.id or arguments.thread):
+        raise BadSetting(f"name it: palimpsest threads {arguments.action} ID; `palimpsest threads list` has the ids")
     return actions[arguments.action](arguments, settings, context)
 
 
@@ -154,10 +156,6 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
 def named(arguments: argparse.Namespace, catalogue: Catalogue) -> Thread:
     """Return the thread that the command names. Raises BadThread, and CannotStart if the user has none of this id."""
     thread = arguments.id or arguments.thread or ""
-    if not thread:
-        raise BadSetting(
-            f"name the thread: palimpsest threads {arguments.action} ID; `palimpsest threads list` names them"
-        )
     check_thread(thread)
     found = catalogue.get(thread)
     if found is None:

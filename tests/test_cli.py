@@ -342,7 +342,7 @@ def test_doctor_says_what_is_well_and_how_to_mend_the_rest(run: Run, tmp_path: P
         (["ask", "hi", "--model", "openai:gpt-4.1"], "OPENAI_API_KEY"),
         (["chat", "--model", "openai:gpt-4.1"], "OPENAI_API_KEY"),
         (["memory", "search"], "query"),
-        (["threads", "show"], "name the thread"),
+        (["threads", "show"], "name it"),
     ],
 )
 def test_a_usage_error_is_one_line_exit_code_2_and_nothing_is_written(run: Run, tmp_path: Path, arguments, words):
