@@ -85,13 +85,13 @@ class Chroma:
 
     def nearest(self, query: NDArray[np.float32], wanted: int, scope: Scope) -> list[int] | None:
         """Name about `wanted` items of the scope that are closest to the query; None if Chroma cannot tell."""
-        for _ in range(2):
+        for level in (logging.INFO, logging.WARNING):
             try:
                 return self._nearest(self._current(), query, wanted, scope)
             except Unwritable:
                 return None  # another process is filling the folder
             except Exception as error:  # whatever it is: the vectors in the record can answer
-                log.warning("Chroma could not search (%s); opening it anew", error)
+                log.log(level, "Chroma could not search (%s); opening it anew", error)
                 self.close()
         return None
 

@@ -90,14 +90,15 @@ class Sqlite:
         self.name = str(path)
         self._path = path
         self._locks = {"read": RLock(), "write": RLock(), "index": RLock()}
-        self._connections: dict[str, sqlite3.Connection] = {}
         with _explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = self._connect(path)
-            self._writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            self._writer.execute("PRAGMA journal_mode = WAL")
-            self._reader = self._connect(path)
             self._turnstile = self._connect(path.with_suffix(".lock"))
+            self._writer = self._connect(path)
+            if self._writer.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                with _transaction(self._turnstile):  # SQLite does not wait while another process turns it on
+                    self._writer.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+                    self._writer.execute("PRAGMA journal_mode = WAL")
+            self._reader = self._connect(path)
         self._inode = path.stat().st_ino
 
     def _connect(self, path: Path) -> sqlite3.Connection:

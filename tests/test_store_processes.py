@@ -31,7 +31,9 @@ def test_each_process_sees_what_others_committed(place: dict[str, Any], tmp_path
         capture_output=True,
         text=True,
     )
-    assert (sharers.returncode, sharers.stderr) == (0, "")
+    # A server that is just making its index refuses a search; the record's vectors answer it.
+    told = [line for line in sharers.stderr.splitlines() if "Chroma could not search" not in line]
+    assert (sharers.returncode, told) == (0, [])
     said = log.read()
     with open_store(**place, embedder=hash_embedder()) as store:
         assert {hit.key for hit in store.search((), limit=10**6)} == said.here - said.gone
