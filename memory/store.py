@@ -25,12 +25,13 @@ from langgraph.store.base import (
 
 from memory import filters
 from memory.chroma import Chroma, open_folder, open_server
+from memory.editing import Change, Values
 from memory.embedding import Embedder
 from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
 from memory.keywords import Keywords
 from memory.namespaces import select
-from memory.record import Record, Stored
+from memory.record import Place, Record, Stored
 from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
@@ -140,6 +141,16 @@ class ChromaStore(BaseStore):
             self._write(list(puts.values()))
         return results
 
+    def edit(self, namespace: Sequence[str], keys: Sequence[str], change: Change, *, index: Any = None) -> Values:
+        """Change items as one step that no writer of any process comes between: see memory/editing.py."""
+        places = [(tuple(namespace), key) for key in keys]
+        while True:
+            seen = dict(zip(places, self._record.get(places), strict=True))
+            values = change({key: item.value if item else None for (_, key), item in seen.items()})
+            ops = [checked(PutOp(tuple(namespace), key, value, index)) for key, value in values.items()]
+            if self._write(ops, expecting=seen):
+                return values
+
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations in a worker thread."""
         return await asyncio.to_thread(self.batch, list(ops))
@@ -237,13 +248,18 @@ class ChromaStore(BaseStore):
             found = self._record.page(question.scope, limit=question.limit, offset=question.offset)
         return [Hit(stored) for stored in found]
 
-    def _write(self, ops: Sequence[PutOp]) -> None:
-        """Write record, keywords and vectors in one transaction, after everything was checked and embedded."""
+    def _write(self, ops: Sequence[Any], *, expecting: Mapping[Place, Stored | None] | None = None) -> bool:
+        """Write record, keywords and vectors in one transaction, after everything was checked and embedded.
+
+        Nothing is written, and False returned, if what is there is not what was expected, once nobody else can write.
+        """
         puts = [op for op in ops if op.value is not None]
         values = [encode(_name(op), op.value) for op in puts]
         entries = self._entries(puts)
         gone = [(op.namespace, op.key) for op in ops if op.value is None]
         with self._db.writing() as session:
+            if expecting and self._record.get(list(expecting)) != list(expecting.values()):
+                return False
             removed = [item for item, _ in self._record.find(session, gone).values()]
             self._record.delete(session, gone)
             self._legs.remove(session, removed)
@@ -251,6 +267,7 @@ class ChromaStore(BaseStore):
             if entries is not None and self._upkeep.is_current(session):
                 self._legs.replace(session, [(*place, entry) for place, entry in zip(ids, entries, strict=True)])
         self._upkeep.notify()
+        return True
 
     def _entries(self, puts: Sequence[PutOp]) -> list[Entry] | None:
         """Derive what is searched; None if another index than this one is in use, which will do it itself."""
