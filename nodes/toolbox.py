@@ -6,24 +6,19 @@ from zoneinfo import ZoneInfo
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
-from langgraph.prebuilt import ToolRuntime
-from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from memory.memories import Memories, Source
 from memory.outputs import Outputs
 from memory.transcript import Found, Transcript, search_said
 from nodes.calculator import BadExpression, calculate
-from nodes.context import Context, context_of, thread_of, user_of
+from nodes.context import context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
 from nodes.failures import ToolProblem
+from nodes.memory_tools import MEMORY_TOOLS, Runtime, store_of
 from nodes.results import cut_before
-from nodes.text import last_human, text_of
+from nodes.text import text_of
 from nodes.tokens import chars_within
 from nodes.valid import as_json
-
-ANYTHING = 0.1
-"""When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
 
 NEIGHBOUR_CHARS = 500
 
@@ -32,43 +27,6 @@ PIECE_SHARE = 8
 
 FOOTER_CHARS = 100
 """Room for the line under a piece of a result that says where it stands."""
-
-Runtime = ToolRuntime[Context, Any]
-
-
-@tool
-def recall(
-    query: Annotated[str, Field(min_length=1, max_length=2000, description="What to look for, in the user's words.")],
-    runtime: Runtime,
-    k: Annotated[int, Field(ge=1, le=20, description="How many memories at most.")] = 3,
-) -> str:
-    """Search this user's long-term memory. Use it when the answer may depend on what the user said in earlier conversations and the recalled memories above do not settle it."""
-    memories = memories_of(runtime)
-    try:
-        found = memories.search(query, limit=k, threshold=ANYTHING)
-    except Exception as error:
-        raise ToolProblem(
-            f"the search in long-term memory failed ({type(error).__name__}); this does not mean that nothing is there"
-        ) from error
-    hits = [{"id": m.id, "date": m.at[:10], "text": m.text, "score": m.score and round(m.score, 3)} for m in found]
-    return as_json({"found": len(hits), "memories": hits})
-
-
-@tool
-def memory_save(
-    text: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=2000,
-            description="One statement that stands alone, in the user's language, with absolute dates.",
-        ),
-    ],
-    runtime: Runtime,
-) -> str:
-    """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
-    memory, is_new = memories_of(runtime).save(text, sources=[source_of(runtime)])
-    return as_json({"saved": "new" if is_new else "already stored", "id": memory.id, "text": memory.text})
 
 
 @tool
@@ -134,9 +92,7 @@ def tool_result(
 
 
 OWN_TOOLS: tuple[Mounted, ...] = tuple(
-    mount(
-        [recall, memory_save, session_search, calculator, marked(repeatable=True)(current_time), tool_result], own=True
-    )
+    mount([*MEMORY_TOOLS, session_search, calculator, marked(repeatable=True)(current_time), tool_result], own=True)
 )
 
 
@@ -170,22 +126,3 @@ def told(hit: Found) -> dict[str, Any]:
         "before": before and before.text[:NEIGHBOUR_CHARS],
         "after": after and after.text[:NEIGHBOUR_CHARS],
     }
-
-
-def store_of(runtime: Runtime) -> BaseStore:
-    """Return the run's store."""
-    if runtime.store is None:
-        raise ToolProblem("this agent was built without a store, so it keeps nothing")
-    return runtime.store
-
-
-def memories_of(runtime: Runtime) -> Memories:
-    """Return the memories of the run's user."""
-    return Memories(store_of(runtime), user=user_of(runtime))
-
-
-def source_of(runtime: Runtime) -> Source:
-    """Name the user message that a memory comes from."""
-    messages = runtime.state["messages"]
-    newest = last_human(messages)
-    return Source(thread=thread_of(), message=str(messages[newest].id) if newest >= 0 else "none")
