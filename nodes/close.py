@@ -1,7 +1,6 @@
 """The end of a conversation: a dated abstract of it goes into the catalogue, where later threads can recall it."""
 
 from collections.abc import Generator
-from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
@@ -14,12 +13,13 @@ from nodes.cut import window_of
 from nodes.state import State
 from nodes.summary import lines_of, newest_part, read_text
 from nodes.text import text_of
+from nodes.trace import RememberDetail
 from nodes.valid import as_json
 
 MOST_CHARS = 1_000
 
 
-def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, dict[str, Any]]:
+def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, RememberDetail]:
     """Write the abstract from the running summary and what is still on the page; return what to tell of it.
 
     Nothing is done for a thread in which nothing was said since it was closed, or ever. If the model fails, the thread

@@ -105,8 +105,11 @@ def check_tools(context: Context, known: Iterable[str]) -> None:
 
 
 def context_of(runtime: Any) -> Context:
-    """Return the run's context; plain `invoke` without `context=` has none and means the defaults."""
-    context = runtime.context
+    """Return the run's context; plain `invoke` without `context=` has none and means the defaults.
+
+    An update of the state by hand, which asks where to go on, has not even a runtime.
+    """
+    context = getattr(runtime, "context", None)
     return context if isinstance(context, Context) else Context()
 
 

@@ -1,6 +1,6 @@
 """reason: one valid prompt, one answer of the model. The only question after it: are there calls left?"""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.runtime import Runtime
 
 from nodes import prompts
-from nodes.calls import Failure, Plan, Reply, Request, Update
+from nodes.calls import Failure, Plan, Reply, Request
 from nodes.collect import is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
@@ -18,12 +18,14 @@ from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
-from nodes.tokens import corrected, message_tokens, text_tokens
-from nodes.trace import Watch
+from nodes.tokens import corrected, message_tokens, reported_tokens, text_tokens
+from nodes.trace import ReasonDetail, Watch
 from nodes.valid import valid_messages
 
 ANSWER_TOKENS, ANSWER_SHARE = 1_024, 8
 """Room for the answer within the budget, at most one part in this many of it."""
+
+PAGE_FIRST = "the page is over the budget: it is cut first"
 
 
 def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
@@ -33,43 +35,59 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     """
     watch, context = Watch("reason"), context_of(runtime)
     number = steps_taken(state["messages"]) + 1
+    told = nothing_sent(number)
     if not asks_something(state["messages"]):
-        return ended(AIMessage(prompts.NO_QUESTION), "empty_question", watch, number)
+        step = watch.step({**told, "stop_reason": "empty_question"})
+        return {"messages": [AIMessage(prompts.NO_QUESTION)], "stop_reason": "empty_question", "steps": step}
     last = last_step(state, context, number)
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
     prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
     if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and can_cut(state["messages"]):
-        return {"page_tokens": prompt.page_tokens, "steps": watch.step(number=number, page_tokens=prompt.page_tokens)}
+        told |= {"page_tokens": prompt.page_tokens, "why": PAGE_FIRST}
+        return {"page_tokens": prompt.page_tokens, "steps": watch.step(told)}
     request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
     names = [one.name for one in mounted]
-    answer = read((yield request), names)
-    if isinstance(answer, AIMessage) and (objection := no_answer(answer)):
-        answer = read((yield replace(request, messages=[*prompt.messages, HumanMessage(objection)])), names)
+    told |= {"sent": len(prompt.messages), "tokens": prompt.tokens, "tools": len(names), "changes": prompt.changes}
+    told["page_tokens"] = prompt.page_tokens
+    answer, told["objection"] = yield from asked(request, names)
+    said, stop = verdict(answer, state, last, number)
     if isinstance(answer, Failure):
-        return ended(AIMessage(prompts.MODEL_FAILED.format(reason=answer.reason)), "model_error", watch, number)
-    if no_answer(answer):
-        return ended(AIMessage(prompts.GAVE_NO_ANSWER), "empty_answer", watch, number)
-    if is_broken(answer) and is_broken(newest_answer(state)):
-        return ended(AIMessage(prompts.BROKEN_CALLS), "broken_calls", watch, number)
-    if last and calls_of(answer):
-        return ended(without_calls(answer), last, watch, number)
-    stop = stop_of(answer, last if number > 1 else None)
+        told["why"] = answer.reason
+    else:
+        told |= {"counted": reported_tokens(answer), "calls": [name for _, name in calls_of(answer)]}
     return {
-        "messages": [answer],
+        "messages": [said],
         "stop_reason": stop,
-        "page_tokens": prompt.page_tokens + message_tokens(answer),
-        "token_ratio": corrected(state.get("token_ratio", 1.0), estimated=prompt.tokens, answer=answer),
-        "steps": watch.step(
-            number=number,
-            stop_reason=stop,
-            sent=len(prompt.messages),
-            tokens=prompt.tokens,
-            changes=prompt.changes,
-            calls=[name for _, name in calls_of(answer)],
-        ),
+        "page_tokens": prompt.page_tokens + message_tokens(said),
+        "token_ratio": corrected(state.get("token_ratio", 1.0), estimated=prompt.tokens, answer=said),
+        "steps": watch.step({**told, "stop_reason": stop}),
     }
+
+
+def asked(request: Request, mounted: Sequence[str]) -> Generator[Request, Reply, tuple[Reply, str]]:
+    """Ask the model, once more if what it gave is no answer; return that and what it was told then."""
+    answer = read((yield request), mounted)
+    objection = "" if isinstance(answer, Failure) else no_answer(answer)
+    if objection:
+        answer = read((yield replace(request, messages=[*request.messages, HumanMessage(objection)])), mounted)
+    return answer, objection
+
+
+def verdict(
+    answer: Reply, state: State, last: StopReason | None, number: int
+) -> tuple[AIMessage, StopReason | Literal[""]]:
+    """Say what stands as the answer, an explicit failure where the model gave none, and how the turn ends with it."""
+    if isinstance(answer, Failure):
+        return AIMessage(prompts.MODEL_FAILED.format(reason=answer.reason)), "model_error"
+    if no_answer(answer):
+        return AIMessage(prompts.GAVE_NO_ANSWER), "empty_answer"
+    if is_broken(answer) and is_broken(newest_answer(state)):
+        return AIMessage(prompts.BROKEN_CALLS), "broken_calls"
+    if last and calls_of(answer):
+        return without_calls(answer), last
+    return answer, stop_of(answer, last if number > 1 else None)
 
 
 def stop_of(answer: AIMessage, last: StopReason | None) -> StopReason | Literal[""]:
@@ -146,9 +164,21 @@ def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) 
     )
 
 
-def ended(answer: AIMessage, stop: StopReason, watch: Watch, number: int) -> Update:
-    """End the turn with an answer of our own that says what happened."""
-    return {"messages": [answer], "stop_reason": stop, "steps": watch.step(number=number, stop_reason=stop)}
+def nothing_sent(number: int) -> ReasonDetail:
+    """Begin to tell of a step."""
+    return ReasonDetail(
+        number=number,
+        sent=0,
+        tokens=0,
+        counted=0,
+        page_tokens=0,
+        tools=0,
+        changes=[],
+        objection="",
+        calls=[],
+        stop_reason="",
+        why="",
+    )
 
 
 def without_calls(answer: AIMessage) -> AIMessage:

@@ -11,9 +11,9 @@ from memory.memories import Memories, Memory
 from nodes.calls import Update
 from nodes.close import is_closing
 from nodes.context import Context, NotYourThread, check_tools, context_of, thread_of, user_of
-from nodes.state import Recalled, RecalledMemory, State
+from nodes.state import Recalled, State
 from nodes.text import question_of
-from nodes.trace import Watch
+from nodes.trace import SHOWN_CHARS, RecallDetail, RecalledMemory, Watch
 
 ABSTRACTS = 2
 """Earlier conversations that are brought up at most."""
@@ -29,10 +29,18 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
     if state.get("owner", user) != user:
         raise NotYourThread("this thread was begun by another user; start one of your own")
     if is_closing(state):
-        return {"owner": user, "stop_reason": "closed", "steps": watch.step(closing=True)}
-    recalled = recalled_for(question_of(state["messages"]), runtime)
-    steps = watch.step(status=recalled["status"], memories=recalled["memories"], facts=len(recalled["facts"]))
-    return {"owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False, "steps": steps}
+        told = RecallDetail(query="", status="off", memories=[], facts=0, error="")
+        return {"owner": user, "stop_reason": "closed", "steps": watch.step(told)}
+    question = question_of(state["messages"])
+    recalled = recalled_for(question, runtime)
+    told = RecallDetail(
+        query=question[:SHOWN_CHARS],
+        status=recalled["status"],
+        memories=recalled["memories"],
+        facts=len(recalled["facts"]),
+        error=recalled["error"],
+    )
+    return {"owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False, "steps": watch.step(told)}
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:

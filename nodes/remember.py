@@ -23,7 +23,7 @@ from nodes.cut import is_over, window_of
 from nodes.extract import Extraction, batches, lines_of, read_extraction
 from nodes.state import State
 from nodes.text import question_of, text_of
-from nodes.trace import Watch
+from nodes.trace import RememberDetail, Watch
 
 REPEATING = {"recall", "session_search", "tool_result"}
 """Tools whose results repeat what was kept before."""
@@ -36,16 +36,17 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
     """
     watch = Watch("remember")
     if runtime.store is None:
-        return {"close": False, "steps": watch.step(filed=0, why="no store")}
+        return {"close": False, "steps": watch.step({"filed": 0, "why": "no store"})}
     closing = is_ending(state)
+    update: dict[str, Any] = {}
     try:
         update, told = yield from kept(state, runtime)
     except Exception as error:
-        update, told = {}, {"failed": reason_of(error)}
-    return {**update, "close": bool(state.get("close")) and not closing, "steps": watch.step(**told)}
+        told = RememberDetail(failed=reason_of(error))
+    return {**update, "close": bool(state.get("close")) and not closing, "steps": watch.step(told)}
 
 
-def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
+def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], RememberDetail]]:
     """Do it; return the update of `extracted_to`, if it moves, and what to tell."""
     assert runtime.store is not None
     filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
@@ -53,13 +54,13 @@ def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, t
         Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
     update, told = yield from extracted(state, runtime)
     if is_ending(state):
-        told |= yield from close(state, runtime)
+        told.update((yield from close(state, runtime)))
     return update, {"filed": len(filed), **told}
 
 
 def extracted(
     state: State, runtime: Runtime[Context]
-) -> Generator[Request, Reply, tuple[dict[str, Any], dict[str, Any]]]:
+) -> Generator[Request, Reply, tuple[dict[str, Any], RememberDetail]]:
     """Extract from what is due; return the update of `extracted_to`, if it moves, and what to tell.
 
     What does not fit into the model's window goes in parts; those before one that fails are done.
@@ -67,13 +68,14 @@ def extracted(
     context = context_of(runtime)
     said = [(str(message.id), text_of(message)) for message in due_messages(state, context)]
     update: dict[str, Any] = {}
-    told: dict[str, Any] = {}
+    told = RememberDetail()
     parts = batches(said, window_of(state, context))
     for part, after in zip(parts, [*parts[1:], []], strict=False):
         extraction = yield from extraction_of(part, said, context)
         if isinstance(extraction, str):
             return update, {**told, "failed": extraction}
-        told = {name: told.get(name, 0) + count for name, count in keep(extraction, runtime).items()}
+        memories, facts = keep(extraction, runtime)
+        told["memories"], told["facts"] = [*told.get("memories", []), *memories], [*told.get("facts", []), *facts]
         whole = [message_id for message_id, _ in part if message_id not in dict(after)]
         update = {"extracted_to": whole[-1]} if whole else update
     return update, told
@@ -103,20 +105,19 @@ def due_messages(state: State, context: Context) -> list[AnyMessage]:
     return list(said[start:]) if is_time else []
 
 
-def keep(extraction: Extraction, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Write what was extracted; return how many of each were new."""
+def keep(extraction: Extraction, runtime: Runtime[Context]) -> tuple[list[str], list[str]]:
+    """Write what was extracted; return the statements that were new, and the facts."""
     assert runtime.store is not None
     memories, facts = (
         Memories(runtime.store, user=user_of(runtime)),
         Facts(runtime.store, user=user_of(runtime)),
     )
-    new = [
-        memories.save(one.text, sources=[Source(thread=thread_of(), message=one.source)])[1]
-        for one in extraction.memories
+    saved = [
+        memories.save(one.text, sources=[Source(thread=thread_of(), message=one.source)]) for one in extraction.memories
     ]
     for fact in extraction.facts:
         facts.set(fact.key, fact.value)
-    return {"memories": sum(new), "facts": len(extraction.facts)}
+    return [one.text for one, new in saved if new], [f"{fact.key}: {fact.value}" for fact in extraction.facts]
 
 
 def transcript_of(runtime: Runtime[Context]) -> Transcript:

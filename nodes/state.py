@@ -14,6 +14,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from typing_extensions import TypedDict
 
 from memory.text import clean_all
+from nodes.trace import RecalledMemory, Step
 
 StopReason = Literal[
     "answered",
@@ -28,16 +29,6 @@ StopReason = Literal[
 ]
 
 
-class RecalledMemory(TypedDict):
-    """One memory that recall brought up: `score` is the cosine to the question, `at` ISO-8601 in UTC."""
-
-    id: str
-    text: str
-    at: str
-    score: float | None
-    why: str
-
-
 class Recalled(TypedDict):
     """What recall found. `nothing` and `failed` are different: `error` says why a search failed."""
 
@@ -45,14 +36,6 @@ class Recalled(TypedDict):
     memories: list[RecalledMemory]
     facts: list[tuple[str, str]]
     error: str
-
-
-class Step(TypedDict):
-    """One step of the current turn, as the trace tells it."""
-
-    node: str
-    ms: int
-    detail: dict[str, Any]
 
 
 def add_clean_messages(old: list[AnyMessage], new: Any) -> list[AnyMessage]:

@@ -9,14 +9,14 @@ from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, Sys
 from langgraph.runtime import Runtime
 
 from nodes import prompts
-from nodes.calls import Failure, Plan, Request, reason_of
+from nodes.calls import Failure, Plan, Request, Update, reason_of
 from nodes.context import Context, context_of
 from nodes.cut import is_over, leaving, window_of
 from nodes.remember import unfiled
 from nodes.state import State
 from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
 from nodes.text import text_of
-from nodes.trace import Watch
+from nodes.trace import SummarizeDetail, Watch
 from nodes.valid import as_json
 
 
@@ -25,7 +25,7 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
     watch, context = Watch("summarize"), context_of(runtime)
     old = leaving(state, context)
     if why := objection(old, runtime):
-        return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
+        return unchanged(watch, why)
     previous = read_summary(state.get("summary", "")) or Summary()
     summary = previous
     window = window_of(state, context)
@@ -38,17 +38,24 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         read = None if isinstance(reply, Failure) else read_summary(text_of(reply))
         if read is None:
             why = reply.reason if isinstance(reply, Failure) else "the model's answer holds no summary"
-            return {"cut_tried": True, "steps": watch.step(removed=0, why=why)}
+            return unchanged(watch, why)
         summary = shortened(read, most)
     written = shortened(with_identifiers(summary, previous, old), most).text()
-    step = watch.step(removed=len(old), ids=[message.id for message in old], parts=len(parts), chars=len(written))
+    ids = [str(message.id) for message in old]
+    told = SummarizeDetail(removed=len(old), ids=ids, parts=len(parts), summary=written, why="")
     return {
         "summary": written,
-        "messages": [RemoveMessage(id=str(message.id)) for message in old],
+        "messages": [RemoveMessage(id=id) for id in ids],
         "page_tokens": 0,
         "cut_tried": True,
-        "steps": step,
+        "steps": watch.step(told),
     }
+
+
+def unchanged(watch: Watch, why: str) -> Update:
+    """Leave page and summary as they are; say why."""
+    told = SummarizeDetail(removed=0, ids=[], parts=0, summary="", why=why)
+    return {"cut_tried": True, "steps": watch.step(told)}
 
 
 def objection(old: list[AnyMessage], runtime: Runtime[Context]) -> str:

@@ -79,13 +79,18 @@ def schema_tokens(schemas: Sequence[dict[str, Any]]) -> int:
     return sum(text_tokens(json.dumps(schema, ensure_ascii=False)) for schema in schemas)
 
 
+def reported_tokens(answer: AIMessage) -> int:
+    """Return the tokens of the prompt as the provider counted them; 0 if it did not. Some give None (B044)."""
+    usage: Mapping[str, Any] = answer.usage_metadata or {}
+    return int(usage.get("input_tokens") or 0)
+
+
 def corrected(ratio: float, *, estimated: int, answer: AIMessage) -> float:
     """Return the ratio of real to estimated tokens, moved half way to what this answer reports, if it reports any.
 
-    `estimated` is the uncorrected estimate of the prompt that was answered. Some servers give None or 0 (B044).
+    `estimated` is the uncorrected estimate of the prompt that was answered.
     """
-    usage: Mapping[str, Any] = answer.usage_metadata or {}
-    reported = usage.get("input_tokens") or 0
+    reported = reported_tokens(answer)
     if reported <= 0 or estimated <= 0:
         return ratio
     low, high = RATIO_BOUNDS

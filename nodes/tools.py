@@ -18,7 +18,7 @@ from nodes.failures import broken, failure_of
 from nodes.journal import note
 from nodes.results import Record, result_message
 from nodes.state import State
-from nodes.trace import Watch
+from nodes.trace import Call, CallDetail, Watch, call_told
 
 
 class Tools:
@@ -29,13 +29,17 @@ class Tools:
 
     def run(self, call: Any, config: RunnableConfig) -> Any:
         """Run one call; append its result to `messages`."""
-        watch = Watch("tools")
-        return concluded(self.engine.node.invoke([call], config) if can_run(call) else not_run(call), watch)
+        told = call_told(call)
+        watch = Watch("tools", told)
+        return concluded(self.engine.node.invoke([call], config) if can_run(call) else not_run(call), watch, told)
 
     async def arun(self, call: Any, config: RunnableConfig) -> Any:
         """As `run`, awaited."""
-        watch = Watch("tools")
-        return concluded(await self.engine.node.ainvoke([call], config) if can_run(call) else not_run(call), watch)
+        told = call_told(call)
+        watch = Watch("tools", told)
+        return concluded(
+            await self.engine.node.ainvoke([call], config) if can_run(call) else not_run(call), watch, told
+        )
 
 
 def can_run(call: Any) -> bool:
@@ -50,19 +54,30 @@ def not_run(call: Any) -> Update:
     return {"messages": [result_message(call, failure.text, Record(ok=False, kind=failure.kind))]}
 
 
-def concluded(output: Any, watch: Watch) -> Update | list[Any]:
+def concluded(output: Any, watch: Watch, call: Call) -> Update | list[Any]:
     """Write the result and the step; a tool's own commands to the graph go along."""
     parts = output if isinstance(output, list) else [output]
     commands = [part for part in parts if isinstance(part, Command)]
     messages = [message for part in parts for message in messages_of(part)]
-    told = [
-        {"tool": message.name, **message.additional_kwargs.get("record", {}), "chars": len(str(message.content))}
-        for message in messages
-        if isinstance(message, ToolMessage)
-    ]
+    told = [call_detail(call, message) for message in messages if isinstance(message, ToolMessage)]
     own = [message for part in parts if part not in commands for message in messages_of(part)]
-    update = {"messages": own, "steps": watch.step(calls=told)}
+    update = {"messages": own, "steps": watch.step({"calls": told})}
     return [update, *commands] if commands else update
+
+
+def call_detail(call: Call, result: ToolMessage) -> CallDetail:
+    """Tell what became of a call, by the record of its result."""
+    record = Record(**result.additional_kwargs["record"])
+    return CallDetail(
+        **call,
+        ok=record.ok,
+        gate="" if record.attempts else record.kind,
+        kind=record.kind,
+        attempts=record.attempts,
+        ms=record.ms,
+        chars=len(str(result.content)),
+        report=record.id,
+    )
 
 
 def messages_of(part: Any) -> list[Any]:
