@@ -11,7 +11,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from graph.locks import ThreadLocks, locked
@@ -23,7 +23,7 @@ from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
 from nodes.contract import Tool, distinct, mount
 from nodes.reason import reason
-from nodes.recall import next_after_recall, recall
+from nodes.recall import first_step, next_after_recall, recall
 from nodes.remember import remember
 from nodes.state import Input, State
 from nodes.summarize import next_after_remember, next_after_summarize, summarize
@@ -65,9 +65,11 @@ def build_agent(
     builder.add_node("tools", Node(node_of_tools.run, node_of_tools.arun))
     builder.add_node("remember", node(remember, models))
     builder.add_node("summarize", node(summarize, models))
-    builder.add_edge(START, "recall")
+    builder.add_conditional_edges(START, first, {"memory": "recall", "no memory": "reason"})
     builder.add_conditional_edges("recall", next_after_recall, {"question": "reason", "close": "remember"})
-    builder.add_conditional_edges("reason", next_after_reason, {"calls": "tools", "no calls left": "remember"})
+    builder.add_conditional_edges(
+        "reason", after_reason, {"calls": "tools", "no calls left": "remember", "no memory": END}
+    )
     builder.add_edge("tools", "reason")
     builder.add_conditional_edges("remember", next_step, {"page too long": "summarize", "page fits": END})
     builder.add_conditional_edges("summarize", next_after_summarize, {"turn goes on": "reason", "turn is over": END})
@@ -99,9 +101,26 @@ def node(plan: Callable[..., Plan], models: Models) -> Node:
         return run(plan(state, get_runtime(Context)), models)
 
     async def acall(state: State, config: RunnableConfig) -> Any:
-        return await arun(plan(state, get_runtime(Context)), models)
+        runtime = get_runtime(Context)
+        return await arun(plan(state, runtime), models, blocks=runtime.store is not None)
 
     return Node(call, acall)
+
+
+def first(state: State) -> str:
+    """Decide at the start, in the context of the run."""
+    return first_step(state, memory=has_memory())
+
+
+def after_reason(state: State) -> Any:
+    """Decide after reason, in the context of the run."""
+    return next_after_reason(state, memory=has_memory())
+
+
+def has_memory() -> bool:
+    """Whether the run has a store; when a state is edited by hand there is no run, and nothing is ruled out."""
+    runtime: Runtime[Context] | None = get_runtime(Context)
+    return runtime is None or runtime.store is not None
 
 
 def next_step(state: State) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Literal
 
-from langgraph.store.base import BaseStore, Item
+from langgraph.store.base import BaseStore, Item, PutOp
 
 from memory.labels import label
 from memory.memories import LISTED_AT_ONCE, close_hits, now
@@ -43,30 +44,32 @@ class Catalogue:
         self.namespace = owned(user, "threads")
         self.clock = clock
 
-    def note(self, thread: str, first: str) -> Thread:
-        """Note a turn of a thread; `first` is what a new thread begins with."""
+    def noting(self, thread: str, first: str) -> PutOp:
+        """Return what notes a turn of a thread; `first` is what a new thread begins with."""
         stamp = self.stamp()
         known = self.get(thread)
         title = known.title if known else " ".join(clean(first).split())[:TITLE_CHARS]
         fresh = Thread(id=thread, title=title, began=stamp, used=stamp, turns=0)
-        return self.put(replace(known or fresh, used=stamp, turns=(known.turns if known else 0) + 1))
+        return self.writing(replace(known or fresh, used=stamp, turns=(known.turns if known else 0) + 1))
 
-    def close(self, thread: str, abstract: str) -> Thread:
+    def note(self, thread: str, first: str) -> None:
+        """Note a turn of a thread."""
+        self.store.batch([self.noting(thread, first)])
+
+    def close(self, thread: str, abstract: str) -> None:
         """Write the abstract of a thread that has ended."""
         stamp = self.stamp()
         known = self.get(thread) or Thread(id=thread, title="", began=stamp, used=stamp, turns=0)
-        return self.put(replace(known, abstract=clean(abstract), closed=stamp))
+        self.store.batch([self.writing(replace(known, abstract=clean(abstract), closed=stamp))])
 
     def stamp(self) -> str:
         """Return the clock's time, fine enough to tell a close from what was said right after it."""
         return self.clock().astimezone(UTC).isoformat(timespec="microseconds")
 
-    def put(self, thread: Thread) -> Thread:
-        """Write an entry; what can be searched of it is its abstract."""
-        self.store.put(
-            self.namespace, label(thread.id), asdict(thread), index=["abstract"] if thread.abstract else False
-        )
-        return thread
+    def writing(self, thread: Thread) -> PutOp:
+        """Return what writes an entry; what can be searched of it is its abstract."""
+        index: Literal[False] | list[str] = ["abstract"] if thread.abstract else False
+        return PutOp(self.namespace, label(thread.id), asdict(thread), index=index)
 
     def search(self, query: str, *, limit: int, but: str = "") -> list[Thread]:
         """Find ended threads by what they were about, all but the one of this id; best first."""

@@ -49,8 +49,8 @@ class Transcript:
         self.store = store
         self.namespace = owned(user, "transcript", thread)
 
-    def file(self, entries: Sequence[Entry]) -> list[str]:
-        """File what is not filed yet; return the ids of what was new.
+    def file(self, entries: Sequence[Entry], *, beside: Sequence[PutOp] = ()) -> list[str]:
+        """File what is not filed yet, and write what goes `beside` it in the same step; return the ids of what was new.
 
         A message that was edited under its old id (a fork) is filed beside the older version, never over it.
         """
@@ -64,8 +64,8 @@ class Transcript:
             )
             for n, entry in enumerate(missing)
         ]
-        if puts:
-            self.store.batch(puts)
+        if puts or beside:
+            self.store.batch([*puts, *beside])
         return [entry.id for entry in missing]
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:

@@ -1,7 +1,7 @@
 """Calling a model: a node is a plan that yields requests and gets answers or failures back.
 
 So that sync and async share everything but the one awaited call, a plan is a generator; `run` and `arun` drive it. In
-`arun` the plan's own steps, which may touch a store, run in a worker thread and never block the event loop.
+`arun` the steps of a plan that touches a store run in a worker thread and never block the event loop.
 """
 
 import asyncio
@@ -62,11 +62,15 @@ def run(plan: Plan, models: Models) -> Update:
     return step
 
 
-async def arun(plan: Plan, models: Models) -> Update:
-    """Drive a plan to its update without blocking the event loop."""
-    step = await asyncio.to_thread(advance, plan, None)
+async def arun(plan: Plan, models: Models, *, blocks: bool = True) -> Update:
+    """Drive a plan to its update without blocking the event loop; one that never `blocks` needs no thread."""
+
+    async def advanced(reply: Reply | None) -> Request | Update:
+        return await asyncio.to_thread(advance, plan, reply) if blocks else advance(plan, reply)
+
+    step = await advanced(None)
     while isinstance(step, Request):
-        step = await asyncio.to_thread(advance, plan, await aanswer(step, models))
+        step = await advanced(await aanswer(step, models))
     return step
 
 

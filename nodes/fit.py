@@ -44,6 +44,8 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     """Return a valid list as one of at most `budget` tokens by our estimate, as far as the question allows."""
     page = Page(list(messages), budget)
     before = page.tokens()
+    if before <= budget:
+        return Fitted(messages=page.shown, dropped=0, shortened=0, before=before, tokens=before)
     large = budget // LARGE_SHARE
     newest = len(page.groups) - 1
     page.shorten_groups([n for n in range(newest + 1) if n != page.question], large)

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 from langgraph.runtime import Runtime
@@ -14,6 +14,7 @@ from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.cut import can_cut
 from nodes.fit import DROPPED, fit
+from nodes.recall import admitted, recall
 from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
@@ -31,8 +32,21 @@ PAGE_FIRST = "the page is over the budget: it is cut first"
 def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
     """Ask the model; append its answer to `messages`; write `stop_reason` when the turn is over.
 
-    What is no answer gets a second chance; then, as after a failure, an explicit answer says what happened.
+    Without a store the turn begins here, with what `recall` then has to say.
     """
+    if runtime.store is not None or state.get("close"):
+        return (yield from answered(state, runtime, tools))
+    names = [one.name for one in tools]
+    if steps_taken(state["messages"]) and not state.get("stop_reason", "none"):
+        admitted(state, runtime, names)
+        return (yield from answered(state, runtime, tools))
+    begun = recall(state, runtime, tools=names)
+    update = yield from answered(cast(State, {**state, **begun}), runtime, tools)
+    return {**begun, **update, "steps": [*begun["steps"], *update["steps"]]}
+
+
+def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) -> Plan:
+    """Do it. What is no answer gets a second chance; then an explicit answer says what happened, as after a failure."""
     watch, context = Watch("reason"), context_of(runtime)
     number = steps_taken(state["messages"]) + 1
     told = nothing_sent(number)
@@ -44,7 +58,7 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
     prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
-    if prompt.page_tokens > context.token_budget and not state.get("cut_tried") and can_cut(state["messages"]):
+    if prompt.page_tokens > context.token_budget and runtime.store is not None and may_cut(state):
         told |= {"page_tokens": prompt.page_tokens, "why": PAGE_FIRST}
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(told)}
     request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
@@ -88,6 +102,11 @@ def verdict(
     if last and calls_of(answer):
         return without_calls(answer), last
     return answer, stop_of(answer, last if number > 1 else None)
+
+
+def may_cut(state: State) -> bool:
+    """Whether the page can be cut, and was not yet in this turn."""
+    return not state.get("cut_tried") and can_cut(state["messages"])
 
 
 def stop_of(answer: AIMessage, last: StopReason | None) -> StopReason | Literal[""]:

@@ -24,10 +24,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
 
     Raises UnknownTool and NotYourThread before anything is read or written.
     """
-    watch, user = Watch("recall"), user_of(runtime)
-    check_tools(context_of(runtime), tools)
-    if state.get("owner", user) != user:
-        raise NotYourThread("this thread was begun by another user; start one of your own")
+    user, watch = admitted(state, runtime, tools), Watch("recall")
     if is_closing(state):
         told = RecallDetail(query="", status="off", memories=[], facts=0, error="")
         return {"owner": user, "stop_reason": "closed", "steps": watch.step(told)}
@@ -67,6 +64,20 @@ def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
 def shown_thread(thread: Thread) -> RecalledMemory:
     """Write the abstract of an earlier conversation as the state keeps it."""
     return RecalledMemory(id=thread.id, text=thread.abstract, at=thread.used, score=None, why="an earlier conversation")
+
+
+def admitted(state: State, runtime: Runtime[Context], tools: Sequence[str]) -> str:
+    """Return the user of the run. Raises UnknownTool and NotYourThread."""
+    user = user_of(runtime)
+    check_tools(context_of(runtime), tools)
+    if state.get("owner", user) != user:
+        raise NotYourThread("this thread was begun by another user; start one of your own")
+    return user
+
+
+def first_step(state: State, *, memory: bool) -> Literal["memory", "no memory"]:
+    """Skip this node where there is no memory: `reason` then begins the turn."""
+    return "memory" if memory or state.get("close") else "no memory"
 
 
 def next_after_recall(state: State) -> Literal["question", "close"]:

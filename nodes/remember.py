@@ -49,9 +49,10 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
 def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], RememberDetail]]:
     """Do it; return the update of `extracted_to`, if it moves, and what to tell."""
     assert runtime.store is not None
-    filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]])
+    beside = []
     if state.get("stop_reason") not in ("", "closed", None):
-        Catalogue(runtime.store, user=user_of(runtime)).note(thread_of(), question_of(state["messages"]))
+        beside = [Catalogue(runtime.store, user=user_of(runtime)).noting(thread_of(), question_of(state["messages"]))]
+    filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]], beside=beside)
     update, told = yield from extracted(state, runtime)
     if is_ending(state):
         told.update((yield from close(state, runtime)))

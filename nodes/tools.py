@@ -86,8 +86,9 @@ def messages_of(part: Any) -> list[Any]:
     return list(update.get("messages", [])) if isinstance(update, dict) else []
 
 
-def next_after_reason(state: State) -> list[Send] | Literal["no calls left"]:
+def next_after_reason(state: State, *, memory: bool = True) -> list[Send] | Literal["no calls left", "no memory"]:
     """Send each call, valid or not, to the tools; go on if there is none. `stop_reason` is never asked."""
     answer = state["messages"][-1]
     calls = [*answer.tool_calls, *answer.invalid_tool_calls] if isinstance(answer, AIMessage) else []
-    return [Send("tools", call) for call in calls] or "no calls left"
+    over: Literal["no calls left", "no memory"] = "no calls left" if memory or state.get("close") else "no memory"
+    return [Send("tools", call) for call in calls] or over

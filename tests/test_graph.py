@@ -26,11 +26,13 @@ def test_the_drawing_shows_five_nodes_and_the_loop():
     edges = {(edge.source, edge.target, edge.conditional) for edge in drawn.edges}
     assert set(drawn.nodes) == {"__start__", "recall", "reason", "tools", "remember", "summarize", "__end__"}
     assert edges == {
-        ("__start__", "recall", False),
+        ("__start__", "recall", True),
+        ("__start__", "reason", True),
         ("recall", "reason", True),
         ("recall", "remember", True),
         ("reason", "tools", True),
         ("reason", "remember", True),
+        ("reason", "__end__", True),
         ("tools", "reason", False),
         ("remember", "summarize", True),
         ("remember", "__end__", True),
@@ -342,3 +344,23 @@ def test_runs_take_turns_whatever_names_the_thread(scripted, form):
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(lambda n: (bound if n % 2 else agent).invoke(said(f"m{n}"), config(name)), range(6)))
     assert len(agent.get_state(config(str(name))).values["messages"]) == 12
+
+
+@pytest.mark.parametrize("node", ["recall", "reason", "tools", "remember", "summarize"])
+def test_a_state_edited_by_hand_as_any_node_goes_on(node):
+    graph = compiled(build_agent(model=ScriptedModel([AIMessage("One."), AIMessage("Two.")])), InMemorySaver(), None)
+    config = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [("user", "first")]}, config)
+    graph.update_state(config, {"messages": [("user", "edited")]}, as_node=node)
+    assert graph.invoke({"messages": [("user", "second")]}, config)["messages"][-1].text == "Two."
+
+
+def test_without_a_store_no_step_is_spent_on_memory():
+    graph = compiled(build_agent(model=ScriptedModel([AIMessage("One."), AIMessage("Two.")])), InMemorySaver(), None)
+    config = {"configurable": {"thread_id": "t"}}
+    for question in ("first", "second"):
+        ran = list(graph.stream({"messages": [("user", question)]}, config, stream_mode="updates"))
+        assert [list(part) for part in ran] == [["reason"]]
+        assert [step["node"] for step in graph.get_state(config).values["steps"]] == ["recall", "reason"]
+    with pytest.raises(NotYourThread):
+        graph.invoke({"messages": [("user", "mine?")]}, config, context=Context(user="bob"))
