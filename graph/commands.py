@@ -174,7 +174,7 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
 def tell_what_failed(values: dict[str, Any]) -> None:
     """Print to stderr what of the turn could not be kept or was cut off; the answer stands all the same."""
     if values.get("stop_reason") == "cut_off":
-        print("palimpsest: the model ran into its length limit; the answer is cut off", file=sys.stderr)
+        print("palimpsest: the answer is cut off, by its length limit or a lost connection", file=sys.stderr)
     for step in values.get("steps", []):
         if step["node"] == "remember" and (reason := step["detail"].get("failed")):
             print(

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from memory.secrets import MASK, mask
 from nodes.collect import collect
 from nodes.state import clean_message
+from nodes.whole import in_one_piece
 
 Models = Callable[[str], BaseChatModel]
 """From the name in the context (empty for the default) to a model; built at the first call, then kept."""
@@ -117,14 +118,10 @@ def clean(answer: AIMessage) -> AIMessage:
 
 
 def prepared(request: Request, models: Models) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:
-    """Return the model with its tools, and the tags of the call.
-
-    Under `stream_mode="messages"` LangChain's `invoke` streams too, and completes arguments that were cut off (B028):
-    a whole answer is asked of a copy that cannot.
-    """
+    """Return the model with its tools, and the tags of the call."""
     model: Any = models(request.model)
     if not request.stream:
-        model = model.model_copy(update={"disable_streaming": True})
+        model = in_one_piece(model)
     runnable = model.bind_tools(list(request.tools)) if request.tools else model
     return runnable, RunnableConfig(tags=[TAG_NOSTREAM] if request.quiet else [])
 

@@ -22,7 +22,10 @@ NOT_JSON = "the arguments are not a JSON object: {reason}"
 TOO_DEEP = "the arguments are nested more than {limit} levels deep"
 NOT_CALLS = {"tool_calls", "function_call"}
 REASON_NAMES = ("finish_reason", "stop_reason", "done_reason")
-CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS")
+BROKE_OFF = "broken_off"
+"""Stands for the finish reason of a stream over OpenAI's wire that ended without one, as a lost connection does."""
+
+CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", BROKE_OFF)
 MAX_DEPTH = 64
 """Of argument values; deeper ones break the recursion of whatever copies or stores them."""
 
@@ -47,14 +50,16 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
     whole = reduce(add, (chunk.model_copy(update={"usage_metadata": None}) for chunk in chunks))
     cut = any(map(is_cut, chunks))
     drafts = drafts_of(chunk for piece in chunks for chunk in piece.tool_call_chunks)
-    calls, broken = judged(drafts, cut=cut, ended=any(map(is_ended, chunks)))
+    ended = any(map(is_ended, chunks))
+    calls, broken = judged(drafts, cut=cut, ended=ended)
+    lost = {} if ended or whole.response_metadata.get("model_provider") != "openai" else {"finish_reason": BROKE_OFF}
     return identified(
         AIMessage(
             content=whole.content,
             tool_calls=calls,
             invalid_tool_calls=broken,
             id=whole.id,
-            response_metadata=whole.response_metadata,
+            response_metadata={**whole.response_metadata, **lost},
             usage_metadata=usage_of(chunks),
             additional_kwargs={k: v for k, v in whole.additional_kwargs.items() if k not in NOT_CALLS},
         )
@@ -62,8 +67,13 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
 
 
 def is_cut(answer: AIMessage) -> bool:
-    """Whether the server says that the answer ran into its length limit; each provider has its own word for it."""
+    """Whether the answer is not whole: cut by its length limit, for which each provider has its word, or broken off."""
     return any(answer.response_metadata.get(name) in CUT_REASONS for name in REASON_NAMES)
+
+
+def is_broken_off(answer: AIMessage) -> bool:
+    """Whether the connection was lost on the way."""
+    return answer.response_metadata.get("finish_reason") == BROKE_OFF
 
 
 def is_ended(answer: AIMessage) -> bool:
@@ -149,7 +159,7 @@ def judged(drafts: Sequence[Draft], *, cut: bool, ended: bool) -> tuple[list[Too
 def parsed(text: str) -> tuple[dict[str, Any] | None, str]:
     """Read argument text; no text at all means no arguments. Returns None and the reason if it is no JSON object."""
     try:
-        value = json.loads(text) if text.strip() else {}
+        value = json.loads(text, strict=False) if text.strip() else {}  # line ends within a text are no guess
         if depth_of(value) > MAX_DEPTH:
             return None, TOO_DEEP.format(limit=MAX_DEPTH)
         json.dumps(value, allow_nan=False)  # Python reads NaN and 1e999; JSON cannot carry what comes of them

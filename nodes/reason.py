@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request
-from nodes.collect import is_cut
+from nodes.collect import BROKE_OFF, is_broken_off, is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.cut import can_cut
@@ -81,8 +81,10 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
 
 
 def asked(request: Request, mounted: Sequence[str]) -> Generator[Request, Reply, tuple[Reply, str]]:
-    """Ask the model, once more if what it gave is no answer; return that and what it was told then."""
+    """Ask the model, once more if its answer broke off or is none; return that and what the first was sent back with."""
     answer = read((yield request), mounted)
+    if isinstance(answer, AIMessage) and is_broken_off(answer) and not calls_of(answer):
+        return read((yield request), mounted), BROKE_OFF
     objection = "" if isinstance(answer, Failure) else no_answer(answer)
     if objection:
         answer = read((yield replace(request, messages=[*request.messages, HumanMessage(objection)])), mounted)

@@ -1,0 +1,45 @@
+"""Whole answers over OpenAI's wire, each call judged by the text of its arguments that came, as streamed ones are.
+
+langchain-openai raises for arguments that are a list or a text, and takes `null`, `0` and `[]` for none at all.
+"""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.outputs import ChatResult
+
+from nodes.collect import Draft, judged
+
+
+def in_one_piece(model: BaseChatModel) -> BaseChatModel:
+    """Return a copy of a model that answers in one piece.
+
+    Under `stream_mode="messages"` LangChain's `invoke` streams too, and completes arguments that were cut off (B028).
+    """
+    made = model.model_copy(update={"disable_streaming": True})
+    if read := getattr(made, "_create_chat_result", None):  # of ChatOpenAI and all that are built on it
+        object.__setattr__(made, "_create_chat_result", partial(with_calls_as_they_came, read))
+    return made
+
+
+def with_calls_as_they_came(read: Callable[..., ChatResult], response: Any, info: Any = None) -> ChatResult:
+    """Read a response by the client's own `read`, but its calls by their text."""
+    given = response.model_dump(warnings=False) if hasattr(response, "model_dump") else response
+    choices = (given.get("choices") if isinstance(given, dict) else None) or []
+    calls = [[draft_of(call) for call in choice["message"].pop("tool_calls", None) or []] for choice in choices]
+    result = read(given, info)
+    for generation, drafts in zip(result.generations, calls, strict=False):
+        message: Any = generation.message
+        message.tool_calls, message.invalid_tool_calls = judged(drafts, cut=False, ended=True)
+    return result
+
+
+def draft_of(call: dict[str, Any]) -> Draft:
+    """Read one call of the wire; some servers write the arguments as an object, not as its text."""
+    function = call.get("function") or {}
+    args = function.get("arguments")
+    text = args if isinstance(args, str) else "" if args is None else json.dumps(args)
+    return Draft(index=None, id=call.get("id") or "", name=function.get("name") or "", args=text)
