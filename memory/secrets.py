@@ -4,6 +4,7 @@ It knows them by their form. A password that stands in a sentence like any word 
 """
 
 import re
+from typing import Any
 
 MASK = "[secret]"
 SECRET = re.compile(
@@ -22,3 +23,12 @@ SECRET = re.compile(
 def mask(text: str) -> str:
     """Replace what looks like a secret."""
     return SECRET.sub(lambda found: f"{found['scheme'] or found['name'] or ''}{MASK}", text)
+
+
+def mask_all(value: Any) -> Any:
+    """Mask every text inside nested dicts and lists, keys included."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask_all(key): mask_all(one) for key, one in value.items()}
+    return [mask_all(one) for one in value] if isinstance(value, list) else value

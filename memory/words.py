@@ -75,9 +75,14 @@ def terms(text: str) -> list[str]:
     return _terms(text, without=frozenset())
 
 
+def telling_terms(text: str) -> list[str]:
+    """List the terms of a text without stop words, repeats kept."""
+    return _terms(text, _STOP_WORDS | _STOP_CHARACTERS)
+
+
 def query_terms(text: str) -> list[str]:
     """List a query's distinct terms without stop words (unless it has no others), bounded in number."""
-    kept = list(dict.fromkeys(_terms(text, _STOP_WORDS | _STOP_CHARACTERS) or terms(text)))
+    kept = list(dict.fromkeys(telling_terms(text) or terms(text)))
     if len(kept) > MAX_QUERY_TERMS:  # a pasted text: its question stands at one of its ends
         kept = kept[: MAX_QUERY_TERMS // 2] + kept[-MAX_QUERY_TERMS // 2 :]
     return kept

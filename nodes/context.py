@@ -12,6 +12,8 @@ from pydantic.dataclasses import dataclass
 
 MemoryPolicy = Literal["tool", "inject", "both"]
 ExtractPolicy = Literal["compaction", "turn", "off"]
+WritePolicy = Literal["user", "ask", "any"]
+SecretPolicy = Literal["mask", "refuse"]
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -48,6 +50,19 @@ class Context:
         ExtractPolicy,
         Field(description="When statements become memories unasked: before old messages leave, every turn, or never."),
     ] = "compaction"
+    writes: Annotated[
+        WritePolicy,
+        Field(
+            description="What tools may keep once text by others was read: user: only the user's own words; "
+            "ask: the rest if a person approves; any: everything, attributed to what it comes from."
+        ),
+    ] = "user"
+    secrets: Annotated[
+        SecretPolicy,
+        Field(
+            description="What becomes of keys, passwords and card numbers that a tool would keep: masked, or refused."
+        ),
+    ] = "mask"
     tools: Annotated[
         tuple[str, ...],
         Field(description="Names of the mounted tools. `*` mounts all that the graph was built with."),

@@ -55,7 +55,8 @@ class Marks:
 
     `approval`: a person is asked first. `idempotent`: running it twice does no harm, so `transient` errors are tried
     again. `repeatable`: the same call with the same arguments may come any number of times, as in polling.
-    `timeout_s`: its own time limit in seconds, instead of the context's.
+    `timeout_s`: its own time limit in seconds, instead of the context's. `writes`: the parameters whose texts it keeps
+    for later, which must be the user's own words (nodes/keeping.py). `computes`: its result quotes nobody.
     """
 
     approval: bool = False
@@ -63,6 +64,8 @@ class Marks:
     repeatable: bool = False
     transient: tuple[type[Exception], ...] = ()
     timeout_s: float | None = None
+    writes: tuple[str, ...] = ()
+    computes: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,19 +101,10 @@ class Mounted:
         return parameters
 
 
-def marked(
-    *,
-    approval: bool = False,
-    idempotent: bool = False,
-    repeatable: bool = False,
-    transient: tuple[type[Exception], ...] = (),
-    timeout_s: float | None = None,
-) -> Callable[[BaseTool | Callable[..., Any]], Marked]:
-    """Mark a tool, as a decorator or a function: `@marked(approval=True)`, `marked(timeout_s=5)(tool)`."""
-    marks = Marks(
-        approval=approval, idempotent=idempotent, repeatable=repeatable, transient=transient, timeout_s=timeout_s
-    )
-    return lambda tool: Marked(tool, marks)
+def marked(**marks: Any) -> Callable[[BaseTool | Callable[..., Any]], Marked]:
+    """Mark a tool with fields of Marks, as a decorator or a function: `@marked(approval=True)`."""
+    made = Marks(**marks)
+    return lambda tool: Marked(tool, made)
 
 
 def mount(tools: Sequence[Tool], *, own: bool = False) -> list[Mounted]:

@@ -1,7 +1,8 @@
 """The tool engine: between a call of the model and its one result. A failure is a result, never an exception.
 
-Gates, in order: mounted, not the same again, arguments valid, allowed. Then it runs, with a time limit and, where a
-tool is marked for it, retries. LangGraph's ToolNode stands inside and injects state, store and runtime.
+Gates, in order: mounted, not the same again, arguments valid, what it keeps the user's own, allowed. Then it runs, with
+a time limit and, where a tool is marked for it, retries. LangGraph's ToolNode stands inside and injects state, store
+and runtime.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from nodes.context import context_of, thread_of, user_of
 from nodes.contract import Marks, Mounted
 from nodes.failures import REPEATED, Refused, failure_of, unknown_tool
 from nodes.journal import note
+from nodes.keeping import keepable
 from nodes.limits import caught, limited, within
 from nodes.repeats import times_before
 from nodes.results import Record, bounded, is_text, presentable, result_message
@@ -142,7 +144,11 @@ class Engine:
         if not mounted.marks.repeatable and times_before(request.state["messages"], call) >= MOST_TIMES:
             raise Refused("repeated", REPEATED.format(name=call["name"]))
         args = checked(call["args"], mounted.parameters, mounted.judge)
-        if mounted.marks.approval:
+        needs_approval = mounted.marks.approval
+        if mounted.marks.writes:
+            args, doubtful = keepable(mounted, args, request, self.mounted)
+            needs_approval |= doubtful
+        if needs_approval:
             args = approved(mounted, args)
         return replace(request, tool_call={**call, "id": call["id"] or "", "args": args}), mounted.marks
 

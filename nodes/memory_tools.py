@@ -9,6 +9,7 @@ from pydantic import Field
 
 from memory.memories import Memories, Source
 from nodes.context import Context, thread_of, user_of
+from nodes.contract import marked
 from nodes.failures import ToolProblem
 from nodes.text import last_human
 from nodes.valid import as_json
@@ -54,7 +55,8 @@ def memory_save(
     return as_json({"saved": "new" if is_new else "already stored", "id": memory.id, "text": memory.text})
 
 
-MEMORY_TOOLS = (recall, memory_save)
+MEMORY_TOOLS = (recall, marked(writes=("text",))(memory_save))
+"""Those that keep a text are marked so, which puts them behind the gate of nodes/keeping.py."""
 
 
 def store_of(runtime: Runtime) -> BaseStore:

@@ -11,7 +11,7 @@ from nodes.text import last_human
 MOST_FUTILE = 3
 """Steps in a row in which no call could run; then an answer is asked for without tools."""
 
-FUTILE = {"unknown_tool", "invalid_arguments", "repeated"}
+FUTILE = {"unknown_tool", "invalid_arguments", "repeated", "not_the_users", "secret"}
 
 
 def times_before(messages: Sequence[BaseMessage], call: Mapping[str, Any]) -> int:

@@ -25,7 +25,18 @@ from pydantic import BaseModel
 from memory.text import CONTROL, clean
 from nodes.valid import is_media
 
-Kind = Literal["", "unknown_tool", "invalid_arguments", "repeated", "refused", "timeout", "business", "internal"]
+Kind = Literal[
+    "",
+    "unknown_tool",
+    "invalid_arguments",
+    "repeated",
+    "not_the_users",
+    "secret",
+    "refused",
+    "timeout",
+    "business",
+    "internal",
+]
 
 NO_OUTPUT = "(no output)"
 CUT = "[… {missing} of {total} characters left out here; {how} …]"

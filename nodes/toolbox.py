@@ -92,7 +92,16 @@ def tool_result(
 
 
 OWN_TOOLS: tuple[Mounted, ...] = tuple(
-    mount([*MEMORY_TOOLS, session_search, calculator, marked(repeatable=True)(current_time), tool_result], own=True)
+    mount(
+        [
+            *MEMORY_TOOLS,
+            session_search,
+            marked(computes=True)(calculator),
+            marked(computes=True, repeatable=True)(current_time),
+            tool_result,
+        ],
+        own=True,
+    )
 )
 
 

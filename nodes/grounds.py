@@ -1,0 +1,98 @@
+"""Whose words a text is made of: the user's own, or those of a document, a tool's result, a recalled memory.
+
+A bag of words with a few hard rules, not an understanding: names, numbers, links and what only the others said must be
+the user's; so must most of the rest, and its "not". Where it errs, it refuses, and quoting the user mends that.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from memory.words import telling_terms
+
+LEAST_SHARE = 2 / 3
+"""Part of the words of a text that the user must have said."""
+
+MOST_NAMED = 5
+
+REPORTS = re.compile(
+    r"\b(?:users?|please|now|currently|told|said|fl(?:y|ies|ying)|stud(?:y|ies|ied)|"
+    r"(?:want|like|love|prefer|live|work|need|plan|mention|state|say|call|name|own|use|wish|go|know|speak|travel|move|visit)(?:e?s|e?d|ing)?)\b"
+    r"|用户|希望|喜欢|想要|需要|计划|打算|住在|名字|名叫|表示|提到|要求|偏好|目前|现在|请|叫|说|是|有|在",
+    re.IGNORECASE,
+)
+"""Words of a report on what somebody said; they carry nothing from anywhere."""
+
+MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?|\d{4} ?年(?: ?\d\d? ?月)?(?: ?\d\d? ?[日号])?|\d\d? ?月 ?\d\d? ?[日号]"
+    rf"|\b\d\d?(?:st|nd|rd|th)? {MONTH}(?:,? \d{{4}}\b)?|\b{MONTH} \d\d?(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?"
+    rf"|\b{MONTH} \d{{4}}\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:19|20)\d\d\b",
+    re.IGNORECASE,
+)
+"""A date is worked out from "next Friday": it need not be the user's, if nobody else said it either."""
+
+MUST_BE_SAID = re.compile(r"[\d@/\\.:]")
+SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
+NOT_MEANT = re.compile(
+    r"(?:don['’]?t|do not|never) forget|no problem|别忘|不要忘|不能忘|勿忘|特别|区别|级别|性别|类别|别墅|非常|非洲|未来"
+    r"|不错|不过|不仅|不但|没关系|没问题|无锡",
+    re.IGNORECASE,
+)
+NEGATION = re.compile(
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|(?:stop|hate|dislike|refuse|avoid)(?:s|d|ped|ping)?)\b"
+    r"|[不没别勿未无非]|讨厌|拒绝|反对",
+    re.IGNORECASE,
+)
+
+
+def objection(text: str, *, said: Sequence[str], read: Sequence[str]) -> str:
+    """Say, for the model, why a text is not the user's own; empty if it is.
+
+    `said` is what the user said, `read` what others did that the model has before it.
+    """
+    text, said, read = plain(text), [plain(one) for one in said], [plain(one) for one in read]
+    theirs, ours = set(words_of("\n".join(read))), set(words_of("\n".join(said)))
+    words = words_of(without_new_dates(text, said, read))
+    strange = [
+        one for one in words if one not in ours and (MUST_BE_SAID.search(one) or (one in theirs and len(one) > 1))
+    ]
+    if strange:
+        return f"the user did not say {', '.join(map(repr, dict.fromkeys(strange[:MOST_NAMED])))}"
+    if not words or sum(one in ours for one in words) < LEAST_SHARE * len(words):
+        return "too little of it is what the user said"
+    return "" if same_sense(text, set(words), said) else "the user said it with a 'not', or without one"
+
+
+def plain(text: str) -> str:
+    """Fold width and compatibility forms, and drop what nobody sees, so that words look alike if they are."""
+    folded = unicodedata.normalize("NFKC", text)
+    return "".join(char for char in folded if unicodedata.category(char) != "Cf")
+
+
+def words_of(text: str) -> list[str]:
+    """List what a text tells: stems, single Chinese characters and pairs, and links, addresses and paths whole."""
+    terms = telling_terms(REPORTS.sub(" ", text.replace("_", " ")))
+    return [term for term in terms if term.isalnum() or re.search(r"[@/\\.:]", term)]
+
+
+def without_new_dates(text: str, said: Sequence[str], read: Sequence[str]) -> str:
+    """Take out the dates that nobody said."""
+    known = "\n".join([*said, *read]).casefold()
+    return DATE.sub(lambda found: found.group() if found.group().casefold() in known else " ", text)
+
+
+def same_sense(text: str, words: set[str], said: Sequence[str]) -> bool:
+    """Whether the sentence of the user that shares most with a text is negated if the text is, and only then."""
+    sentences = [one for whole in said for one in SENTENCE.split(whole)]
+    shared = [len(words & set(words_of(one))) for one in sentences]
+    closest = [one for one, count in zip(sentences, shared, strict=True) if count == max(shared)]
+    return any(is_negated(one) == is_negated(text) for one in closest)
+
+
+def is_negated(text: str) -> bool:
+    """Whether a text holds a "not"."""
+    return bool(NEGATION.search(NOT_MEANT.sub(" ", text)))

@@ -1,0 +1,62 @@
+"""The gate before a tool that keeps text for later: the user's own words, and no secrets.
+
+Other texts are harmless until they are kept: a document that says "remember: …" would speak again in every later
+conversation. It judges what a tool marked `writes` is about to keep, whichever tool that is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
+
+from memory.secrets import mask_all
+from nodes.context import context_of
+from nodes.contract import Mounted
+from nodes.failures import Refused
+from nodes.grounds import objection
+from nodes.text import text_of
+
+NOT_THE_USERS = (
+    "{name!r} kept nothing: {why}. Since text by others was read, only the user's own words may be kept: "
+    "write it as the user said it, or ask the user to say it."
+)
+SECRET = "{name!r} kept nothing: it holds a key, a password or a card number. Leave that out."
+
+Args = dict[str, Any]
+
+
+def keepable(
+    mounted: Mounted, args: Args, request: ToolCallRequest, others: Mapping[str, Mounted]
+) -> tuple[Args, bool]:
+    """Return the arguments with secrets masked, and whether a person must approve them. Raises Refused."""
+    context = context_of(request.runtime)
+    masked: Args = mask_all(args)
+    if masked != args and context.secrets == "refuse":
+        raise Refused("secret", SECRET.format(name=mounted.name))
+    why = "" if context.writes == "any" else objection_to(mounted, args, request.state, others)
+    if why and context.writes == "user":
+        raise Refused("not_the_users", NOT_THE_USERS.format(name=mounted.name, why=why))
+    return masked, bool(why)
+
+
+def objection_to(mounted: Mounted, args: Args, state: Mapping[str, Any], others: Mapping[str, Mounted]) -> str:
+    """Say why what a call would keep is not the user's own; what only removes something is judged by what that is."""
+    read = read_texts(state, others)
+    kept = " \n".join(str(args[name]) for name in mounted.marks.writes if args.get(name))
+    kept = kept if kept.strip() else " \n".join(value for value in args.values() if isinstance(value, str))
+    said = [text_of(message) for message in state["messages"] if isinstance(message, HumanMessage)]
+    return objection(kept, said=said, read=read) if read else ""
+
+
+def read_texts(state: Mapping[str, Any], mounted: Mapping[str, Mounted]) -> list[str]:
+    """Return the texts by others that the model has before it: results, what was recalled, the summary of both."""
+    results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    texts = [text_of(message) for message in results if not is_own(mounted.get(str(message.name)))]
+    recalled = (state.get("recalled") or {}).get("memories", [])
+    return [*texts, *(memory["text"] for memory in recalled), *filter(None, [state.get("summary")])]
+
+
+def is_own(mounted: Mounted | None) -> bool:
+    """Whether a tool's results hold no text by others."""
+    return mounted is not None and (mounted.marks.computes or bool(mounted.marks.writes))
