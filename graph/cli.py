@@ -86,11 +86,12 @@ def parser() -> argparse.ArgumentParser:
     memory.add_argument("query", nargs="?", default="", help="what to search for")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
-    threads = add("threads", "List, show, close, prune or delete a user's conversations.")
+    threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.")
     threads.add_argument(
         "action",
-        choices=["list", "show", "close", "sweep", "prune", "delete"],
-        help="close: file the rest and write an abstract; sweep: close all that were idle for long; "
+        choices=["list", "show", "trace", "close", "sweep", "prune", "delete"],
+        help="trace: what each turn did, step by step; "
+        "close: file the rest and write an abstract; sweep: close all that were idle for long; "
         "prune: delete old checkpoints; delete: all but the memories",
     )
     threads.add_argument("id", nargs="?", default="", help="the conversation (or --thread); prune takes all without")

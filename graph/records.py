@@ -13,13 +13,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graph.agent import open_agent, open_checkpoints, open_memory
+from graph.history import owner_of, turns_of
 from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
+from graph.telling import tree_of
 from memory.catalogue import Catalogue, Thread
 from memory.memories import Memories, Memory
 from memory.outputs import Outputs
 from memory.transcript import Transcript
 from nodes.context import Context
+
+WIDE = 10_000
+"""Columns of an output that is no screen: nothing is wrapped."""
 
 Command = Callable[[argparse.Namespace, Settings, Context], int]
 
@@ -83,12 +88,13 @@ def threads(arguments: argparse.Namespace, settings: Settings, context: Context)
     actions: dict[str, Command] = {
         "list": list_threads,
         "show": show_thread,
+        "trace": trace_thread,
         "delete": delete_thread,
         "close": close_threads,
         "sweep": close_threads,
         "prune": prune_threads,
     }
-    if arguments.action in ("show", "delete", "close") and not (arguments.id or arguments.thread):
+    if arguments.action in ("show", "trace", "delete", "close") and not (arguments.id or arguments.thread):
         raise BadSetting(f"name it: palimpsest threads {arguments.action} ID; `palimpsest threads list` has the ids")
     return actions[arguments.action](arguments, settings, context)
 
@@ -108,6 +114,24 @@ def show_thread(arguments: argparse.Namespace, settings: Settings, context: Cont
         found = [asdict(entry) for entry in Transcript(store, user=context.user, thread=thread.id).entries()]
     lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in found]
     return show(found, lines, as_json=arguments.json)
+
+
+def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
+    """Tell what happened in each turn of a thread whose checkpoints are kept, and how many are gone."""
+    with opened_store(settings) as store, open_checkpoints(settings) as saver:
+        catalogue = Catalogue(store, user=context.user)
+        thread = arguments.id or arguments.thread
+        check_thread(thread)
+        owner = owner_of(saver, thread)
+        known = named(arguments, catalogue) if owner != context.user else catalogue.get(thread)
+        turns = turns_of(saver, thread) if owner in (None, context.user) else []
+    if arguments.json:
+        print_json([asdict(turn) for turn in turns])
+    else:
+        ended = sum(turn.stop_reason not in ("", "closed") for turn in turns)
+        tree = tree_of(thread, turns, gone=max(known.turns - ended, 0) if known else 0)
+        Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(tree)
+    return 0
 
 
 def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
