@@ -19,6 +19,9 @@ from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 
 LINES_PER_SECTION = 20
+CLOSE = 0.2
+"""Of what the recall tool finds, a cosine under this is chance to these rules; a language model judges by the text."""
+
 KIND = re.compile(r"^Error \(\w+\): ")
 
 SAYINGS = {
@@ -120,7 +123,8 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
         elif result.name == "memory_save" and data:
             lines.append(say("kept" if data.get("saved") == "new" else "known", question, text=data.get("text", "")))
         elif result.name == "recall" and data:
-            lines.append(from_memory(question, data.get("memories", []), []))
+            close = [one for one in data.get("memories", []) if (one.get("score") or 1) >= CLOSE]
+            lines.append(from_memory(question, close, []))
         else:
             lines.append(text)
     return "\n".join(lines)
