@@ -97,6 +97,14 @@ class Context:
         bool,
         Field(description="Ask the model for its answer token by token; off for servers that stream badly."),
     ] = True
+    text_only: Annotated[
+        bool,
+        Field(description="The model reads text alone: for a picture, sound or file it is sent what was there."),
+    ] = False
+    merge_roles: Annotated[
+        bool,
+        Field(description="Send neighbouring messages of one role as one, for servers that want roles to take turns."),
+    ] = False
 
     def mounts(self, tool: str) -> bool:
         """Whether the model may call this tool in this run. Memory tools go with the memory policy."""

@@ -21,7 +21,7 @@ from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
 from nodes.tokens import corrected, message_tokens, reported_tokens, text_tokens
 from nodes.trace import ReasonDetail, Watch
-from nodes.valid import valid_messages
+from nodes.valid import merged, valid_messages
 
 ANSWER_TOKENS, ANSWER_SHARE = 1_024, 8
 """Room for the answer within the budget, at most one part in this many of it."""
@@ -65,7 +65,7 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     names = [one.name for one in mounted]
     told |= {"sent": len(prompt.messages), "tokens": prompt.tokens, "tools": len(names), "changes": prompt.changes}
     told["page_tokens"] = prompt.page_tokens
-    answer, told["objection"] = yield from asked(request, names)
+    answer, told["objection"] = yield from asked(request, names, merge=context.merge_roles)
     said, stop = verdict(answer, state, last, number)
     if isinstance(answer, Failure):
         told["why"] = answer.reason
@@ -80,14 +80,15 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     }
 
 
-def asked(request: Request, mounted: Sequence[str]) -> Generator[Request, Reply, tuple[Reply, str]]:
-    """Ask the model, once more if its answer broke off or is none; return that and what the first was sent back with."""
+def asked(request: Request, mounted: Sequence[str], *, merge: bool) -> Generator[Request, Reply, tuple[Reply, str]]:
+    """Ask the model, again if its answer broke off or is none; return that and what the first was sent back with."""
     answer = read((yield request), mounted)
     if isinstance(answer, AIMessage) and is_broken_off(answer) and not calls_of(answer):
         return read((yield request), mounted), BROKE_OFF
     objection = "" if isinstance(answer, Failure) else no_answer(answer)
     if objection:
-        answer = read((yield replace(request, messages=[*request.messages, HumanMessage(objection)])), mounted)
+        messages = [*request.messages, HumanMessage(objection)]
+        answer = read((yield replace(request, messages=merged(messages) if merge else messages)), mounted)
     return answer, objection
 
 
@@ -165,7 +166,7 @@ class Prompt:
 
 def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) -> Prompt:
     """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
-    valid = valid_messages(state["messages"])
+    valid = valid_messages(state["messages"], text_only=context.text_only)
     system = prompts.system_text(context, state, valid.system)
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
@@ -177,8 +178,11 @@ def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) 
     if fitted.dropped:
         system = f"{system}\n\n{DROPPED.format(count=fitted.dropped)}"
         changes.append(f"left out {fitted.dropped}")
+    messages = merged(fitted.messages) if context.merge_roles else fitted.messages
+    if apart := len(fitted.messages) - len(messages):
+        changes.append(f"joined {apart} to the one before")
     return Prompt(
-        messages=[SystemMessage(system), *fitted.messages],
+        messages=[SystemMessage(system), *messages],
         tokens=text_tokens(system) + tool_tokens + fitted.tokens,
         page_tokens=round((fixed + room + fitted.before) * ratio),
         changes=changes,

@@ -23,7 +23,7 @@ from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
 from memory.text import CONTROL, clean
-from nodes.valid import is_media
+from nodes.media import is_media
 
 Kind = Literal[
     "",

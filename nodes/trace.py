@@ -43,8 +43,8 @@ class ReasonDetail(TypedDict):
 
     `sent` messages of `tokens` by our estimate, `counted` by the provider (0 if it did not say), with `tools` mounted;
     `page_tokens` is what the whole page would need. `changes` says what was repaired, shortened or left out in between.
-    `objection` is what the first answer was sent back with, "broken_off" if it was just asked for again; `calls` are the
-    names of the tools called, `stop_reason` is empty while the turn goes on, `why` tells what went wrong.
+    `objection` is what the first answer was sent back with, "broken_off" if it was just asked for again; `calls` names
+    the tools called, `stop_reason` is empty while the turn goes on, `why` says what went wrong.
     """
 
     number: int

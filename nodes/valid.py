@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import (
     AIMessage,
@@ -24,13 +25,17 @@ from langchain_core.messages import (
 )
 
 from memory.text import clean, clean_all
+from nodes.media import sendable_content, text_alone
 from nodes.pairs import results_of
-from nodes.text import block_text, is_blank, text_of
+from nodes.text import is_blank, text_of
 
 NO_RESULT = "Error: no result was recorded for this call. It may or may not have run; do not assume either."
 NO_OUTPUT = "(no output)"
 MAX_ID_CHARS = 40
 """OpenAI's limit on the id of a call."""
+
+SEPARATOR = "\n\n"
+"""Between what were two messages."""
 
 ORPHAN = "[Result of an earlier tool call that is no longer shown] {text}"
 
@@ -44,16 +49,20 @@ class Valid:
     changes: list[str] = field(default_factory=list)
 
 
-def valid_messages(messages: Sequence[BaseMessage]) -> Valid:
-    """Return the list as a provider accepts it. What was said stays; only order, pairing and form are mended."""
-    repair = Repair(messages)
+def valid_messages(messages: Sequence[BaseMessage], *, text_only: bool = False) -> Valid:
+    """Return the list as a provider accepts it. What was said stays; only order, pairing and form are mended.
+
+    With `text_only` a marker stands for each picture, sound and file (B078).
+    """
+    repair = Repair(messages, text_only=text_only)
     return Valid(messages=list(repair.run()), system=repair.system, changes=repair.changes)
 
 
 class Repair:
     """One pass over one list. Results are looked up by call, each used once, wherever it stands."""
 
-    def __init__(self, messages: Sequence[BaseMessage]) -> None:
+    def __init__(self, messages: Sequence[BaseMessage], *, text_only: bool) -> None:
+        self.text_only = text_only
         self.messages = [in_known_role(cleaned(message)) for message in messages]
         self.results = results_of(self.messages)
         self.used = set(self.results.values())
@@ -74,7 +83,8 @@ class Repair:
                 case ToolMessage() if n not in self.used:
                     yield from self.orphan(message)
                 case HumanMessage() if not is_blank(message):
-                    yield HumanMessage(content=sendable_content(message), id=message.id)
+                    content = text_alone(message) if self.text_only else sendable_content(message)
+                    yield HumanMessage(content=content, id=message.id)
                 case ToolMessage():
                     pass  # stands behind its call
                 case _:
@@ -114,7 +124,7 @@ class Repair:
             return ToolMessage(NO_RESULT, tool_call_id=call["id"], name=call["name"], status="error")
         stored = self.messages[self.results[at]]
         assert isinstance(stored, ToolMessage)
-        text = NO_OUTPUT if is_blank(stored) else text_of(stored)
+        text = NO_OUTPUT if is_blank(stored) else text_alone(stored)
         return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=stored.status, id=stored.id)
 
     def orphan(self, message: ToolMessage) -> Iterator[AnyMessage]:
@@ -122,6 +132,35 @@ class Repair:
         self.changes.append("turned a result without its call into a note")
         if not is_blank(message):
             yield HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
+
+
+def merged(messages: Sequence[BaseMessage]) -> list[Any]:
+    """Return a valid list with neighbours of one role as one message, for servers that want roles to take turns (B080).
+
+    Calls and results stay as they are; words right before an answer that calls become its words.
+    """
+    made: list[BaseMessage] = []
+    for message in messages:
+        if made and message.type == made[-1].type and isinstance(message, HumanMessage | AIMessage):
+            message = message.model_copy(update={"content": joined(blocks_of(made.pop()), blocks_of(message))})
+        made.append(message)
+    return made
+
+
+def joined(first: list[Any], second: list[Any]) -> str | list[Any]:
+    """Return the content of two messages as that of one."""
+    if first and second and first[-1]["type"] == second[0]["type"] == "text":
+        text = f"{first[-1]['text']}{SEPARATOR}{second[0]['text']}"
+        first, second = [*first[:-1], {"type": "text", "text": text}], second[1:]
+    blocks = [*first, *second]
+    return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks or ""
+
+
+def blocks_of(message: BaseMessage) -> list[Any]:
+    """Return a valid message's content as blocks, none for no text."""
+    if isinstance(message.content, str):
+        return [{"type": "text", "text": message.content}] if message.content.strip() else []
+    return message.content
 
 
 def cleaned(message: BaseMessage) -> BaseMessage:
@@ -141,33 +180,6 @@ def in_known_role(message: BaseMessage) -> BaseMessage:
         case FunctionMessage() if not is_blank(message):
             return HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
     return HumanMessage(message.content, id=message.id)
-
-
-def sendable_content(message: HumanMessage) -> str | list[str | dict[str, object]]:
-    """Return what a user said: text as one string (B078), media that no server takes as `[kind]`."""
-    if isinstance(message.content, str) or not any(map(is_media, message.content)):
-        return text_of(message)
-    blocks: list[str | dict[str, object]] = []
-    for block in message.content:
-        if isinstance(block, dict) and is_media(block):
-            blocks.append(block)
-        elif (text := block_text(block)).strip():
-            blocks.append({"type": "text", "text": text})
-    return blocks
-
-
-def is_media(block: object) -> bool:
-    """Whether a block is a picture, sound or file in a form that the chat wire knows, with its data."""
-    match block:
-        case {"type": "image_url", "image_url": {"url": str(url)}} | {"type": "image", "url": str(url)}:
-            return bool(url)
-        case {"type": "image" | "audio" | "file", "base64": str(data), "mime_type": str()}:
-            return bool(data)
-        case {"type": "image", "source": {"type": "base64", "data": str(data), "media_type": str()}}:
-            return bool(data)
-        case {"type": "file", "file": dict(data)} | {"type": "input_audio", "input_audio": dict(data)}:
-            return bool(data)
-    return False
 
 
 def sendable_name(name: str) -> str:
