@@ -144,9 +144,8 @@ def say(what: str, question: str, **values: Any) -> str:
 
 def section(system: str, heading: str) -> list[dict[str, Any]] | None:
     """Return the JSON lines under a heading of the system text; None if the heading is not there."""
-    if heading not in system.split("\n"):
-        return None
-    return json_lines(system.split(heading, 1)[1].split("\n\n", 1)[0])
+    _, found, rest = f"\n{system}\n".partition(f"\n{heading}\n")
+    return json_lines(rest.split("\n\n", 1)[0]) if found else None
 
 
 def json_lines(text: str) -> list[dict[str, Any]]:

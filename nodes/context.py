@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from langgraph.config import get_config
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from memory.block_specs import DEFAULT_BLOCKS, BlockSpec, distinct
+
 MemoryPolicy = Literal["tool", "inject", "both"]
+EDIT_TOOLS = ("core_memory_append", "core_memory_replace")
 ExtractPolicy = Literal["compaction", "turn", "off"]
 WritePolicy = Literal["user", "ask", "any"]
 SecretPolicy = Literal["mask", "refuse"]
@@ -67,6 +70,13 @@ class Context:
         tuple[str, ...],
         Field(description="Names of the mounted tools. `*` mounts all that the graph was built with."),
     ] = ("*",)
+    blocks: Annotated[
+        tuple[BlockSpec, ...],
+        AfterValidator(distinct),
+        Field(
+            max_length=20, description="Blocks of core memory: always in the prompt, edited by the core_memory tools."
+        ),
+    ] = DEFAULT_BLOCKS
     recall_k: Annotated[int, Field(ge=0, le=50, description="How many memories are put into the prompt at most.")] = 5
     recall_threshold: Annotated[
         float | None,
@@ -107,8 +117,10 @@ class Context:
     ] = False
 
     def mounts(self, tool: str) -> bool:
-        """Whether the model may call this tool in this run. Memory tools go with the memory policy."""
+        """Whether the model may call this tool in this run. Memory tools go with the memory policy and the blocks."""
         if self.memory == "inject" and tool == "recall":
+            return False
+        if tool in EDIT_TOOLS and all(spec.read_only for spec in self.blocks):
             return False
         return "*" in self.tools or tool in self.tools
 

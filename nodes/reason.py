@@ -12,6 +12,7 @@ from nodes.calls import Failure, Plan, Reply, Request
 from nodes.collect import BROKE_OFF, is_broken_off, is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
+from nodes.core import core_memory
 from nodes.cut import can_cut
 from nodes.fit import DROPPED, fit
 from nodes.recall import admitted, recall
@@ -57,7 +58,7 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     schemas = [one.schema for one in mounted]
-    prompt = prompt_of(state, context, sum(one.tokens for one in mounted), final=final)
+    prompt = prompt_of(state, context, core_memory(runtime), sum(one.tokens for one in mounted), final=final)
     if prompt.page_tokens > context.token_budget and runtime.store is not None and may_cut(state):
         told |= {"page_tokens": prompt.page_tokens, "why": PAGE_FIRST}
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(told)}
@@ -164,10 +165,10 @@ class Prompt:
     changes: list[str]
 
 
-def prompt_of(state: State, context: Context, tool_tokens: int, *, final: bool) -> Prompt:
+def prompt_of(state: State, context: Context, core: str, tool_tokens: int, *, final: bool) -> Prompt:
     """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
     valid = valid_messages(state["messages"], text_only=context.text_only)
-    system = prompts.system_text(context, state, valid.system)
+    system = prompts.system_text(context, state, valid.system, core)
     if final and context.max_steps > 1:
         system = f"{system}\n\n{prompts.LAST_STEP}"
     ratio = state.get("token_ratio", 1.0)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from memory.outputs import Outputs
 from memory.transcript import Found, Transcript, search_said
+from nodes.block_tools import BLOCK_TOOLS
 from nodes.calculator import BadExpression, calculate
 from nodes.context import context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
@@ -95,6 +96,7 @@ OWN_TOOLS: tuple[Mounted, ...] = tuple(
     mount(
         [
             *MEMORY_TOOLS,
+            *BLOCK_TOOLS,
             session_search,
             marked(computes=True)(calculator),
             marked(computes=True, repeatable=True)(current_time),
