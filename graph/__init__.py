@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from graph.scripted import ScriptedModel
     from graph.settings import BadSetting, Settings, load_settings
     from graph.turn import StepLimit, Turn, arun, run
+    from memory.block_specs import BlockSpec
     from nodes.context import Context
     from nodes.contract import marked
     from nodes.failures import ToolProblem
 
 HOMES = {
     "Agent": "graph.agent",
+    "BlockSpec": "memory.block_specs",
     "aopen_agent": "graph.agent",
     "arun": "graph.turn",
     "build_agent": "graph.agent",
@@ -38,6 +40,7 @@ HOMES = {
 __all__ = [
     "Agent",
     "BadSetting",
+    "BlockSpec",
     "Context",
     "RehearsalModel",
     "ScriptedModel",

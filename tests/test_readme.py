@@ -60,8 +60,13 @@ def test_the_ten_lines_run_as_they_stand(name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", READMES)
+def test_blocks_are_configured_as_shown(name: str, tmp_path: Path):
+    assert ran(blocks(name, "python")[1], tmp_path) == []
+
+
+@pytest.mark.parametrize("name", READMES)
 def test_the_store_serves_another_agent(name: str, tmp_path: Path):
-    told, answer = ran(blocks(name, "python")[1], tmp_path)
+    told, answer = ran(blocks(name, "python")[2], tmp_path)
     assert "'vector_rank': 1" in told and "茶" in told
     assert answer == "The garage code is 7731."
 
