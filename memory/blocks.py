@@ -18,8 +18,8 @@ from memory.block_specs import DEFAULT_BLOCKS, MAX_LIMIT, BlockRefused, BlockSpe
 from memory.editing import Value, Values, edit
 from memory.labels import label as as_label
 from memory.matching import closest, places, uniform
-from memory.memories import now
 from memory.owner import owned
+from memory.times import now
 
 BLANK = "the text is blank; write what the block shall say"
 UNKNOWN = "there is no block {label!r}{hint}. The blocks are, to the letter: {known}"

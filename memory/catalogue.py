@@ -5,12 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from langgraph.store.base import BaseStore, Item, PutOp
+from langgraph.store.base import BaseStore, PutOp
 
+from memory.closeness import Wanted, close_hits
 from memory.labels import label
-from memory.memories import LISTED_AT_ONCE, close_hits, now
-from memory.owner import owned
+from memory.owner import everything, owned
 from memory.text import clean
+from memory.times import now
 
 TITLE_CHARS = 80
 
@@ -73,7 +74,7 @@ class Catalogue:
 
     def search(self, query: str, *, limit: int, but: str = "") -> list[Thread]:
         """Find ended threads by what they were about, all but the one of this id; best first."""
-        hits = close_hits(self.store, self.namespace, query, limit=limit + 1)
+        hits = close_hits(self.store, self.namespace, query, Wanted(limit=limit + 1, path="abstract"))
         threads = [Thread(**hit.value) for hit in hits if hit.value.get("abstract")]
         return [thread for thread in threads if thread.id != but][:limit]
 
@@ -84,12 +85,8 @@ class Catalogue:
 
     def all(self) -> list[Thread]:
         """Return the user's threads, the last used first."""
-        items: list[Item] = []
-        while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE, offset=len(items)):
-            items += page
-        return sorted(
-            (Thread(**item.value) for item in items), key=lambda thread: (thread.used, thread.id), reverse=True
-        )
+        threads = [Thread(**item.value) for item in everything(self.store, self.namespace)]
+        return sorted(threads, key=lambda thread: (thread.used, thread.id), reverse=True)
 
     def forget(self, thread: str) -> None:
         """Take a thread out of the catalogue."""

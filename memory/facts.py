@@ -1,29 +1,52 @@
-"""Facts: key → value with a history, for what must never blur. The newest value holds; older ones keep their time.
+"""Facts: key → values with a history, for what must never blur. What holds no more keeps its time.
 
-They are few and always in the prompt, so they are listed and never searched.
+A key's history is a list of events; what holds when is worked out from it. So an event that is learnt of late finds its
+place by its time, and nothing is ever overwritten. Facts are few and always in the prompt: listed, never searched.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Literal
 
 from langgraph.store.base import BaseStore
 
+from memory.editing import Value, edit_one
 from memory.labels import label
-from memory.memories import LISTED_AT_ONCE, now
-from memory.owner import owned
+from memory.owner import everything, owned
 from memory.text import clean
+from memory.times import as_of, now, stamp
+
+Event = dict[str, Any]
+"""A value, how it holds, since when and where that was said, and `again` when it was said the last time."""
+
+How = Literal["now", "also", "no longer"]
+"""A value is the one that holds `now`, holds `also` beside the others, or holds `no longer`."""
+
+ADDS_UP = re.compile(r"allerg|intoleran|过敏|不耐受|忌口", re.IGNORECASE)
+"""Keys whose values are never replaced, only ended one by one: a second allergy does not heal the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One value of one key. `since` and `until` are ISO-8601 in UTC; `until` is None for what holds now."""
+    """One value of one key, and where it was stated. Times are ISO-8601 in UTC; `until` is None for what holds now."""
 
     key: str
     value: str
     since: str
     until: str | None = None
+    thread: str = ""
+    message: str = ""
+
+
+class NothingToEnd(ValueError):
+    """A value that is to hold no longer and does not hold; `holding` are those that do."""
+
+    def __init__(self, key: str, value: str, holding: Sequence[str]) -> None:
+        super().__init__(f"{key!r} has no value {value!r}; what holds is: {', '.join(map(repr, holding)) or 'nothing'}")
+        self.holding = list(holding)
 
 
 class Facts:
@@ -34,36 +57,110 @@ class Facts:
         self.namespace = owned(user, "facts")
         self.clock = clock
 
-    def set(self, key: str, value: str) -> Fact:
-        """Make `value` the present value of `key`; the old one goes to the history. Raises ValueError for a blank."""
-        key, value = clean(key).strip(), clean(value).strip()
+    def set(
+        self,
+        key: str,
+        value: str,
+        how: How = "now",
+        *,
+        at: datetime | None = None,
+        thread: str = "",
+        message: str = "",
+    ) -> list[Fact]:
+        """Write what was stated of a key at a time, now by default; return what holds of it now.
+
+        What holds already is left as it is, and so is what stands beside it: to repeat a value ends no other.
+        Raises ValueError for a blank, and NothingToEnd.
+        """
+        key, value = " ".join(clean(key).split()), clean(value).strip()
         if not key or not value:
             raise ValueError(f"a fact needs a key and a value, got {key!r}: {value!r}")
-        item = self.store.get(self.namespace, label(key))
-        past = list(item.value["history"]) if item else []
-        if past and past[-1]["value"] == value:
-            return Fact(key=key, value=value, since=past[-1]["since"])
-        since = self.clock().astimezone(UTC).isoformat(timespec="seconds")
-        past.append({"value": value, "since": since})
-        self.store.put(self.namespace, label(key), {"key": key, "value": value, "history": past}, index=False)
-        return Fact(key=key, value=value, since=since)
+        if how == "now" and ADDS_UP.search(key):
+            how = "also"
+        event = {"value": value, "how": how, "at": stamp(at or self.clock()), "thread": thread, "message": message}
 
-    def all(self) -> list[Fact]:
-        """Return what holds now, by key."""
-        items = self.store.search(self.namespace, limit=LISTED_AT_ONCE)
-        return sorted((history_of(item.value)[-1] for item in items), key=lambda fact: fact.key)
+        def change(old: Value | None) -> Value:
+            known = old or {"key": key, "events": []}
+            events, changed = with_event(known["events"], event)
+            if how == "no longer" and not changed:
+                raise NothingToEnd(key, value, [fact.value for fact in holding(history_of(known))])
+            return {**known, "events": events}
+
+        return holding(history_of(edit_one(self.store, self.namespace, label(folded(key)), change)))
+
+    def all(self, *, when: str | date | None = None) -> list[Fact]:
+        """Return what holds, or held at a time, by key."""
+        moment = None if when is None else as_of(when)
+        items = everything(self.store, self.namespace)
+        facts = [fact for item in items for fact in holding(history_of(item.value), moment)]
+        return sorted(facts, key=lambda fact: (folded(fact.key), fact.since))
+
+    def get(self, key: str, *, when: str | date | None = None) -> list[Fact]:
+        """Return the values of a key that hold, or held at a time."""
+        return holding(self.history(key), None if when is None else as_of(when))
 
     def history(self, key: str) -> list[Fact]:
-        """Return every value that the key had, oldest first."""
-        item = self.store.get(self.namespace, label(key))
+        """Return every value that the key had, the first to hold first."""
+        item = self.store.get(self.namespace, label(folded(key)))
         return history_of(item.value) if item else []
 
 
-def history_of(value: dict[str, Any]) -> list[Fact]:
-    """Read a stored history: each value holds until the next one starts."""
-    past = value["history"]
-    ends = [later["since"] for later in past[1:]] + [None]
-    return [
-        Fact(key=value["key"], value=one["value"], since=one["since"], until=end)
-        for one, end in zip(past, ends, strict=True)
-    ]
+def folded(text: str) -> str:
+    """Fold case, width and spaces away, which make no other key and no other value."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def holding(facts: Sequence[Fact], moment: str | None = None) -> list[Fact]:
+    """Return those facts that hold, or held at a moment."""
+    if moment is None:
+        return [fact for fact in facts if fact.until is None]
+    return [fact for fact in facts if fact.since <= moment and (fact.until is None or moment < fact.until)]
+
+
+def history_of(value: Value) -> list[Fact]:
+    """Work out from a key's events which values held when."""
+    facts: list[Fact] = []
+    for event in in_time(value["events"]):
+        facts = after(facts, event, value["key"])
+    return facts
+
+
+def in_time(events: Sequence[Event]) -> list[Event]:
+    """Order events by their time, what was last said again too."""
+    said = [*events, *({**event, "at": event["again"]} for event in events if "again" in event)]
+    return sorted(said, key=lambda event: str(event["at"]))
+
+
+def with_event(events: Sequence[Event], event: Event) -> tuple[list[Event], bool]:
+    """Return a key's events with one more, and whether it changed something.
+
+    Of what only repeats what holds, the last time is kept, and nothing else: a later event may fall before it.
+    """
+    facts: list[Fact] = []
+    kept: list[Event] = []
+    changed = False
+    for one in in_time([*events, event]):
+        later = after(facts, one, "")
+        if later != facts:
+            changed = changed or one is event
+            kept.append({name: part for name, part in one.items() if name != "again"})
+        elif one["how"] != "no longer":
+            last = next(known for known in reversed(kept) if folded(known["value"]) == folded(one["value"]))
+            last["again"] = one["at"]
+        facts = later
+    return kept, changed
+
+
+def after(facts: list[Fact], event: Event, key: str) -> list[Fact]:
+    """Return the history after one more event."""
+    at, holds = event["at"], [fact.until is None for fact in facts]
+    same = [folded(fact.value) == folded(event["value"]) for fact in facts]
+    is_known = any(one and other for one, other in zip(holds, same, strict=True))
+    if is_known == (event["how"] != "no longer"):
+        return facts
+    ends = same if event["how"] == "no longer" else [event["how"] == "now"] * len(facts)
+    facts = [replace(f, until=at) if held and end else f for f, held, end in zip(facts, holds, ends, strict=True)]
+    if event["how"] == "no longer":
+        return facts
+    made = Fact(key=key, value=event["value"], since=at, thread=event["thread"], message=event["message"])
+    return [*facts, made]

@@ -5,7 +5,7 @@ import hashlib
 from langgraph.store.base import BaseStore, PutOp
 
 from memory.labels import label
-from memory.owner import owned
+from memory.owner import erase, owned
 from memory.text import clean
 
 
@@ -32,5 +32,4 @@ class Outputs:
 
     def erase(self) -> None:
         """Delete everything that was kept for this thread."""
-        while page := self.store.search(self.namespace, limit=100):
-            self.store.batch([PutOp(item.namespace, item.key, None) for item in page])
+        erase(self.store, self.namespace)

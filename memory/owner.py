@@ -1,8 +1,14 @@
 """Whose memory: the namespaces of a user, of which every one starts with the user's own label."""
 
+from typing import Any
+
+from langgraph.store.base import BaseStore, Item, PutOp
+
 from memory.labels import label
 
 Namespace = tuple[str, ...]
+
+LISTED_AT_ONCE = 200
 
 
 class BadUser(ValueError):
@@ -14,3 +20,20 @@ def owned(user: str, *kind: str) -> Namespace:
     if not isinstance(user, str) or not user.strip():
         raise BadUser(f"a user id must be a non-blank text, got {user!r}; pass one with --user or Context(user=…)")
     return ("users", label(user), *(label(part) for part in kind))
+
+
+def everything(store: BaseStore, namespace: Namespace, condition: dict[str, Any] | None = None) -> list[Item]:
+    """Return all items under a namespace that fulfil a condition, the last updated first."""
+    items: list[Item] = []
+    while page := store.search(namespace, filter=condition, limit=LISTED_AT_ONCE, offset=len(items)):
+        items += page
+    return items
+
+
+def erase(store: BaseStore, namespace: Namespace) -> int:
+    """Delete all items under a namespace; return how many there were."""
+    gone = 0
+    while page := store.search(namespace, limit=LISTED_AT_ONCE):
+        store.batch([PutOp(item.namespace, item.key, None) for item in page])
+        gone += len(page)
+    return gone

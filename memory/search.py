@@ -26,11 +26,12 @@ Allowed = dict[int, Stored]
 class Hit(SearchItem):
     """A search result. `score` is the cosine to the query; `parts` says why the item is where it is."""
 
-    __slots__ = ("parts", "ttl")
+    __slots__ = ("id", "parts", "ttl")
 
     def __init__(self, stored: Stored, score: float | None = None, found: Fused[int] | None = None) -> None:
         place = (stored.namespace, stored.key, stored.value, stored.created_at, stored.updated_at)
         super().__init__(*place, score)
+        self.id = stored.id
         self.ttl = stored.ttl
         self.parts: dict[str, float | int | None] = {}
         if found:

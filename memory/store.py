@@ -11,17 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchOp,
-    TTLConfig,
-)
+from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
 
 from memory import filters
 from memory.chroma import Chroma, open_folder, open_server
@@ -37,7 +27,7 @@ from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import checked, encode, is_storable
-from memory.vectors import EXACT_MAX, Vectors
+from memory.vectors import EXACT_MAX, Matrix, Vectors
 
 __all__ = [
     "BadValue",
@@ -190,6 +180,11 @@ class ChromaStore(BaseStore):
         """Tell, as plain data, what `find` returns and why: each leg's score and rank, and the fused value."""
         hits = self.find(namespace_prefix, query, limit=limit, filter=filter)
         return [{"namespace": list(hit.namespace), "key": hit.key, "score": hit.score, **hit.parts} for hit in hits]
+
+    def likeness(self, hits: Sequence[Hit]) -> Matrix:
+        """Return the cosines of hits to each other."""
+        dims = self._index.embedder.dims if self._index else 0
+        return self._legs.vectors.between([hit.id for hit in hits], dims)
 
     def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
         """Rebuild both legs and Chroma from the record; return how many items. Can be stopped and resumed."""

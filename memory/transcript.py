@@ -12,8 +12,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 from memory.labels import unlabel
-from memory.memories import LISTED_AT_ONCE
-from memory.owner import owned
+from memory.owner import erase, everything, owned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +76,13 @@ class Transcript:
 
     def entries(self) -> list[Entry]:
         """Return everything that was said, oldest first."""
-        values: list[dict[str, Any]] = []
-        while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE, offset=len(values)):
-            values += [item.value for item in page]
+        values = [item.value for item in everything(self.store, self.namespace)]
         values.sort(key=lambda value: (value["at"], value["n"]))
         return [Entry(**{name: value for name, value in one.items() if name != "n"}) for one in values]
 
     def erase(self) -> int:
         """Delete every entry; return how many there were."""
-        gone = 0
-        while page := self.store.search(self.namespace, limit=LISTED_AT_ONCE):
-            self.store.batch([PutOp(item.namespace, item.key, None) for item in page])
-            gone += len(page)
-        return gone
+        return erase(self.store, self.namespace)
 
 
 def search_said(store: BaseStore, *, user: str, query: str, limit: int, thread: str | None = None) -> list[Found]:

@@ -57,13 +57,24 @@ class Vectors:
 
     def of(self, ids: Iterable[int], query: Matrix) -> dict[int, float]:
         """Return the cosines of these items, without those that have no vector."""
+        return _cosines(self._rows(ids), query)
+
+    def between(self, ids: Sequence[int], dims: int) -> Matrix:
+        """Return the cosines of items to each other, by their first parts; 0 for those without a vector."""
+        first = {row[0] % SPACE: np.frombuffer(row[1], dtype=np.float32, count=dims) for row in self._rows(ids)}
+        matrix = np.zeros((len(ids), dims), dtype=np.float32)
+        for n, item in enumerate(ids):
+            matrix[n] = first.get(item, 0)
+        return matrix @ matrix.T
+
+    def _rows(self, ids: Iterable[int]) -> list[Row]:
         condition, array = self._db.among("i.id", ids)
         sql = (
             "SELECT v.id, v.vectors FROM mem_items i JOIN mem_vectors v "
             f"ON v.id = i.space * {SPACE} + i.id WHERE i.parts > 0 AND {condition}"
         )
         with self._db.reading() as session:
-            return _cosines(session.run(sql, (array,)), query)
+            return session.run(sql, (array,))
 
     def _whole(self, scope: Scope, query: Matrix) -> dict[int, float]:
         condition, spaces = self._db.among("p.id", scope.spaces)

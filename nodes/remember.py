@@ -13,7 +13,8 @@ from langgraph.runtime import Runtime
 
 from memory.catalogue import Catalogue
 from memory.facts import Facts
-from memory.memories import Memories, Source, now
+from memory.memories import Memories, Source
+from memory.times import now
 from memory.transcript import Entry, Transcript
 from nodes import prompts
 from nodes.calls import Failure, Plan, Reply, Request, reason_of

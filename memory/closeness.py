@@ -1,0 +1,142 @@
+"""What a search in memories brings up: close enough to the question, and no two for one thing. It says why of each.
+
+The order is the store's; from it what adds nothing new moves back (maximal marginal relevance, Carbonell & Goldstein
+1998), so that twelve ways to say one thing do not fill every place (B134).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from langgraph.store.base import BaseStore, SearchItem
+
+from memory.sameness import gist, is_negated
+from memory.text import clean
+
+NEAR_BEST = 0.6
+"""A hit below this share of the best one's cosine is chance (measured: DECISIONS.md)."""
+
+WEIGHT_OF_CLOSENESS = 0.7
+"""Against that of being unlike what is chosen already. At .5 a chance hit overtakes the third allergy."""
+
+DEPTH, DEEPEST = 20, 2_000
+"""Hits that are judged at least, and at most if most of them are not wanted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """A hit, and why it is left out; empty if it is not."""
+
+    hit: SearchItem
+    left_out: str = ""
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """What each leg of the search gave it."""
+        return getattr(self.hit, "parts", {})
+
+
+def no_objection(value: dict[str, Any]) -> str:
+    """Object to nothing."""
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is looked for. `threshold` is the least cosine; None: the embedder's own, and near that of the best hit.
+
+    `path` names the field of an item's text; `objection` says why an item is not wanted, whatever it says.
+    """
+
+    limit: int
+    threshold: float | None = None
+    path: str = "text"
+    objection: Callable[[dict[str, Any]], str] = no_objection
+
+
+def close_hits(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:
+    """Return what is close to the query, best first, each thing once."""
+    return [one.hit for one in judged(store, namespace, query, wanted) if not one.left_out]
+
+
+def judged(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[Judged]:
+    """Return what is close to the query, best first, and after it what was found but left out, with the reason."""
+    query = clean(query)
+    if wanted.limit <= 0 or not query.strip():
+        return []
+    hits = looked_up(store, namespace, query, wanted)
+    reasons = [wanted.objection(hit.value) for hit in hits]
+    floors = floors_of([hit for hit, why in zip(hits, reasons, strict=True) if not why], store, wanted.threshold)
+    kept = []
+    for n, hit in enumerate(hits):
+        reasons[n] = reasons[n] or next(
+            (why for floor, why in floors if hit.score is not None and hit.score < floor), ""
+        )
+        kept += [] if reasons[n] else [n]
+    chosen = diverse([hits[n] for n in kept], store, wanted)
+    for place, (n, twin) in enumerate((kept[at], twin) for at, twin in chosen):
+        reasons[n] = f"says the same as {twin}" if twin else "" if place < wanted.limit else f"beyond {wanted.limit}"
+    order = [kept[at] for at, _ in chosen] + [n for n in range(len(hits)) if n not in kept]
+    found = [Judged(hit=hits[n], left_out=reasons[n]) for n in order]
+    return sorted(found, key=lambda one: bool(one.left_out))
+
+
+def looked_up(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:
+    """Search, deeper while most of what is found is not wanted."""
+    look = getattr(store, "find", store.search)  # `find` leaves out what matched in neither leg
+    depth = max(DEPTH, 4 * wanted.limit)
+    while True:
+        hits: list[SearchItem] = look(namespace, query=query, limit=depth)
+        fit = sum(not wanted.objection(hit.value) for hit in hits)
+        if len(hits) < depth or fit >= depth // 2 or depth >= DEEPEST:
+            return hits
+        depth *= 4
+
+
+def floors_of(hits: Sequence[SearchItem], store: BaseStore, threshold: float | None) -> list[tuple[float, str]]:
+    """Return the cosines that a hit must reach, each with what to say of one that does not."""
+    floor = getattr(store, "threshold", 0.0) if threshold is None else threshold
+    floors = [(floor, f"under the threshold of {floor:.2f}")]
+    if threshold is None:
+        near = NEAR_BEST * max((hit.score for hit in hits if hit.score is not None), default=0.0)
+        floors.append((near, f"under {NEAR_BEST:.0%} of the best, {near:.2f}"))
+    return floors
+
+
+def diverse(hits: Sequence[SearchItem], store: BaseStore, wanted: Wanted) -> list[tuple[int, str]]:
+    """Order the hits so that each adds most; return their places, and of what says the same as one before, its key."""
+    said = [str(hit.value.get(wanted.path, "")) for hit in hits]
+    alike = likeness(hits, said, store)
+    closeness = sorted((max(hit.score or 0.0, keyword_share(hit)) for hit in hits), reverse=True)
+    gists: dict[str, str] = {}
+    chosen: list[int] = []
+    twins: list[tuple[int, str]] = []
+    left = list(range(len(hits)))
+    while left:
+        gains = [
+            WEIGHT_OF_CLOSENESS * closeness[n] - (1 - WEIGHT_OF_CLOSENESS) * max(alike[n][chosen], default=0.0)
+            for n in left
+        ]
+        n = left.pop(int(np.argmax(gains)))
+        about = gist(said[n])
+        if about in gists:
+            twins.append((n, gists[about]))
+        else:
+            gists[about] = hits[n].key
+            chosen.append(n)
+    return [(n, "") for n in chosen] + twins
+
+
+def likeness(hits: Sequence[SearchItem], said: Sequence[str], store: BaseStore) -> Any:
+    """Return the cosines of hits to each other, 0 where only one of two denies something or the store cannot tell."""
+    between = getattr(store, "likeness", None)
+    if between is None or not hits:
+        return np.zeros((len(hits), len(hits)))
+    denied = np.array([is_negated(text) for text in said])
+    return between(hits) * (denied[:, None] == denied[None, :])
+
+
+def keyword_share(hit: SearchItem) -> float:
+    """Return what share of the query's words a hit has."""
+    return float(getattr(hit, "parts", {}).get("keyword") or 0.0)
