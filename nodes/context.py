@@ -91,7 +91,7 @@ class Context:
         Field(ge=4, le=10_000, description="Messages on the page above which the older half is summarised."),
     ] = 40
     token_budget: Annotated[
-        int, Field(ge=1_000, le=10_000_000, description="Tokens of one prompt, all included; nothing larger is sent.")
+        int, Field(ge=4_000, le=10_000_000, description="Tokens of one prompt, all included; nothing larger is sent.")
     ] = 32_000
     summary_tokens: Annotated[int, Field(ge=100, le=100_000, description="Tokens of the running summary at most.")] = (
         1_500

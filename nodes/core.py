@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from memory.blocks import Block, Blocks, block_of
 from nodes import prompts
 from nodes.context import Context, context_of, user_of
+from nodes.sections import Section
 from nodes.tokens import chars_within, text_tokens
 
 CORE_SHARE = 4
@@ -22,8 +23,8 @@ def blocks_of(runtime: Any) -> Blocks:
     return Blocks(runtime.store, user=user_of(runtime), specs=context_of(runtime).blocks)
 
 
-def core_memory(runtime: Runtime[Context]) -> str:
-    """Write the blocks for the prompt, empty if there are none; without a store they are their seeds.
+def core_memory(runtime: Runtime[Context]) -> Section:
+    """Return the section of the blocks, empty if there are none; without a store they are their seeds.
 
     A store that fails does not take the answer with it: the prompt says so.
     """
@@ -31,8 +32,22 @@ def core_memory(runtime: Runtime[Context]) -> str:
     try:
         blocks = blocks_of(runtime).all() if runtime.store else [block_of(spec, None) for spec in context.blocks]
     except Exception:
-        return prompts.CORE_FAILED
-    return "\n".join([prompts.CORE, *lines_of(blocks, context.token_budget // CORE_SHARE)]) if blocks else ""
+        return lambda tokens: prompts.CORE_FAILED
+
+    def within(tokens: int) -> str:
+        room = min(tokens, context.token_budget // CORE_SHARE)
+        text = written(blocks, room)
+        while text_tokens(text) > tokens and room > 0:  # headings and quotes come on top of the texts
+            room -= text_tokens(text) - tokens
+            text = written(blocks, room)
+        return text if text_tokens(text) <= tokens else prompts.CORE_WITHOUT_ROOM
+
+    return within
+
+
+def written(blocks: Sequence[Block], tokens: int) -> str:
+    """Write blocks whose texts have at most so many tokens."""
+    return "\n".join([prompts.CORE, *lines_of(blocks, tokens)]) if blocks else ""
 
 
 def lines_of(blocks: Sequence[Block], tokens: int) -> Iterator[str]:

@@ -13,14 +13,12 @@ from pydantic import BaseModel, ValidationError
 
 from memory.text import clean
 from nodes import prompts
+from nodes.text import THINKING
 from nodes.tokens import pieces, text_tokens
 from nodes.valid import as_json
 
 P = TypeVar("P", bound=BaseModel)
 
-THINKING = re.compile(
-    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL | re.IGNORECASE
-)
 TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 MAX_CHARS = 500
 MAX_KEY_CHARS = 100

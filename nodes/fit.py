@@ -2,8 +2,8 @@
 
 In this order, until it fits: single messages that are too large, with a pointer to the whole; the oldest turns before
 the question; a question that leaves no room; earlier steps of the current turn, first shortened, then left out; its
-newest step, which the model has just asked for; the question itself. Of the question something is always shown, and no
-call is shown without its result.
+newest step, which the model has just asked for, first shortened, then all but its first calls left out; the question
+itself. Of the question something is always shown, and no call is shown without its result.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,11 @@ QUESTION_SHARE = 2
 SMALLEST = 64
 """Tokens to which any text can be shortened; the note takes most of them."""
 
+FLOOR = 6 * SMALLEST
+"""Tokens within which any list can be shown: a question, a text with one call and its arguments, and a result."""
+
 NOTE = "\n[… {missing} characters are not shown here; tool_result(id={id!r}) reads them …]\n"
+SHORT_NOTE = "\n[… {missing} characters are not shown here …]\n"
 DROPPED = "[{count} earlier messages of this conversation are not shown here; session_search finds them.]"
 
 
@@ -41,7 +45,7 @@ class Fitted:
 
 
 def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
-    """Return a valid list as one of at most `budget` tokens by our estimate, as far as the question allows."""
+    """Return a valid list as one of at most `budget` tokens by our estimate, or FLOOR if that is more."""
     page = Page(list(messages), budget)
     before = page.tokens()
     if before <= budget:
@@ -56,6 +60,7 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     page.leave_out_groups(range(page.question + 1, newest))
     for cap in halves(large):
         page.shorten_groups(range(max(page.question + 1, newest), newest + 1), cap)
+    page.leave_out_calls(newest)
     page.shorten_groups([page.question], budget - page.tokens(but_question=True))
     kept = [n for group in page.groups for n in group]
     shortened = sum(page.shown[n] is not page.given[n] for n in kept)
@@ -110,6 +115,16 @@ class Page:
                 return
             self.groups[n], dropped = [], True
 
+    def leave_out_calls(self, number: int) -> None:
+        """Leave out the last calls of an answer with their results, one by one."""
+        while self.is_over() and number >= 0 and len(self.groups[number]) > 2:
+            first, result = self.groups[number][0], self.given[self.groups[number].pop()]
+            answer = self.shown[first]
+            assert isinstance(answer, AIMessage) and isinstance(result, ToolMessage)
+            calls = [call for call in answer.tool_calls if call["id"] != result.tool_call_id]
+            self.shown[first] = answer.model_copy(update={"tool_calls": calls})
+            self.sizes[first] = message_tokens(self.shown[first])
+
     def leave_out_groups(self, numbers: Iterable[int]) -> None:
         """Leave out these groups, one by one."""
         for n in numbers:
@@ -128,7 +143,7 @@ def shorter(message: AnyMessage, cap: int) -> AnyMessage:
     """Return a message with about `cap` tokens, it having more: a note in its text tells how to read the whole."""
     update: dict[str, Any] = {"content": shortened_text(message, cap)}
     if isinstance(message, AIMessage) and message.tool_calls:
-        share = cap // (2 * len(message.tool_calls))
+        share = max(cap // (2 * len(message.tool_calls)), SMALLEST // 4)
         update["tool_calls"] = [{**call, "args": shortened_args(call["args"], share)} for call in message.tool_calls]
     return message.model_copy(update=update)
 
@@ -136,21 +151,26 @@ def shorter(message: AnyMessage, cap: int) -> AnyMessage:
 def shortened_text(message: AnyMessage, cap: int) -> str:
     """Return head and tail of a message's text, and between them how to read the whole; media stand as `[image]`."""
     text = text_of(message)
-    room = cap - PER_MESSAGE - text_tokens(NOTE.format(missing=len(text), id=message.id))
-    if text_tokens(text) <= cap - PER_MESSAGE:
+    cap -= PER_MESSAGE
+    if text_tokens(text) <= cap:
         return text
+    note = NOTE if text_tokens(NOTE.format(missing=len(text), id=message.id)) < cap else SHORT_NOTE
+    room = cap - text_tokens(note.format(missing=len(text), id=message.id))
     head, tail = chars_within(text, room * 3 // 4), chars_within(text[::-1], room // 4)
-    note = NOTE.format(missing=len(text) - head - tail, id=message.id)
+    note = note.format(missing=len(text) - head - tail, id=message.id)
     return f"{text[:head]}{note}{text[len(text) - tail :]}"
 
 
 def shortened_args(args: dict[str, Any], cap: int) -> dict[str, Any]:
-    """Return a call's arguments with the long ones cut, so that together they have about `cap` tokens."""
-    if not args or text_tokens(as_json(args)) <= cap:
+    """Return a call's arguments with the long ones cut and the last left out, so that they have about `cap` tokens."""
+    if text_tokens(as_json(args)) <= cap:
         return args
-    share = cap // len(args)
-    texts = {key: value if isinstance(value, str) else as_json(value) for key, value in args.items()}
-    return {
-        key: args[key] if text_tokens(text) <= share else f"{text[: chars_within(text, share)]}…"
-        for key, text in texts.items()
-    }
+    kept: dict[str, Any] = {}
+    for key, value in args.items():
+        text = value if isinstance(value, str) else as_json(value)
+        fits = text_tokens(text) <= cap // len(args)
+        kept[key] = value if fits else f"{text[: chars_within(text, cap // len(args))]}…"
+        if text_tokens(as_json(kept)) > 2 * cap:  # its names alone are too long
+            del kept[key]
+            break
+    return kept

@@ -1,31 +1,28 @@
 """reason: one valid prompt, one answer of the model. The only question after it: are there calls left?"""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from nodes import prompts
+from nodes.budget import Prompt, prompt_of
 from nodes.calls import Failure, Plan, Reply, Request
 from nodes.collect import BROKE_OFF, is_broken_off, is_cut
 from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.core import core_memory
 from nodes.cut import can_cut
-from nodes.fit import DROPPED, fit
 from nodes.recall import admitted, recall
 from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human
-from nodes.tokens import corrected, message_tokens, reported_tokens, text_tokens
+from nodes.tokens import corrected, message_tokens, reported_tokens
 from nodes.trace import ReasonDetail, Watch
-from nodes.valid import merged, valid_messages
-
-ANSWER_TOKENS, ANSWER_SHARE = 1_024, 8
-"""Room for the answer within the budget, at most one part in this many of it."""
+from nodes.valid import merged
 
 PAGE_FIRST = "the page is over the budget: it is cut first"
 
@@ -57,16 +54,13 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     last = last_step(state, context, number)
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
-    schemas = [one.schema for one in mounted]
     prompt = prompt_of(state, context, core_memory(runtime), sum(one.tokens for one in mounted), final=final)
     if prompt.page_tokens > context.token_budget and runtime.store is not None and may_cut(state):
         told |= {"page_tokens": prompt.page_tokens, "why": PAGE_FIRST}
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(told)}
-    request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
-    names = [one.name for one in mounted]
-    told |= {"sent": len(prompt.messages), "tokens": prompt.tokens, "tools": len(names), "changes": prompt.changes}
-    told["page_tokens"] = prompt.page_tokens
-    answer, told["objection"] = yield from asked(request, names, merge=context.merge_roles)
+    told |= {"sent": 0 if prompt.refusal else len(prompt.messages), "tokens": prompt.tokens, "tools": len(mounted)}
+    told |= {"changes": prompt.changes, "page_tokens": prompt.page_tokens}
+    answer, told["objection"] = yield from asked(prompt, context, mounted)
     said, stop = verdict(answer, state, last, number)
     if isinstance(answer, Failure):
         told["why"] = answer.reason
@@ -81,15 +75,20 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     }
 
 
-def asked(request: Request, mounted: Sequence[str], *, merge: bool) -> Generator[Request, Reply, tuple[Reply, str]]:
+def asked(prompt: Prompt, context: Context, mounted: Sequence[Mounted]) -> Generator[Request, Reply, tuple[Reply, str]]:
     """Ask the model, again if its answer broke off or is none; return that and what the first was sent back with."""
-    answer = read((yield request), mounted)
+    if prompt.refusal:
+        return Failure(reason=prompt.refusal), ""
+    schemas, names = [one.schema for one in mounted], [one.name for one in mounted]
+    request = Request(model=context.model, messages=prompt.messages, tools=schemas, stream=context.stream)
+    answer = read((yield request), names)
     if isinstance(answer, AIMessage) and is_broken_off(answer) and not calls_of(answer):
-        return read((yield request), mounted), BROKE_OFF
+        return read((yield request), names), BROKE_OFF
     objection = "" if isinstance(answer, Failure) else no_answer(answer)
     if objection:
-        messages = [*request.messages, HumanMessage(objection)]
-        answer = read((yield replace(request, messages=merged(messages) if merge else messages)), mounted)
+        messages = [*prompt.messages, HumanMessage(objection)]
+        messages = merged(messages) if context.merge_roles else messages
+        answer = read((yield replace(request, messages=messages)), names)
     return answer, objection
 
 
@@ -150,44 +149,6 @@ def newest_answer(state: State) -> BaseMessage | None:
     """Return the model's last answer of this turn."""
     turn = state["messages"][last_human(state["messages"]) + 1 :]
     return next((message for message in reversed(turn) if isinstance(message, AIMessage)), None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prompt:
-    """What the model is sent, its tokens, and the tokens of the whole page with room for the answer.
-
-    `tokens` is the plain estimate, to be compared with what the provider reports; `page_tokens` is corrected by that.
-    """
-
-    messages: list[AnyMessage]
-    tokens: int
-    page_tokens: int
-    changes: list[str]
-
-
-def prompt_of(state: State, context: Context, core: str, tool_tokens: int, *, final: bool) -> Prompt:
-    """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
-    valid = valid_messages(state["messages"], text_only=context.text_only)
-    system = prompts.system_text(context, state, valid.system, core)
-    if final and context.max_steps > 1:
-        system = f"{system}\n\n{prompts.LAST_STEP}"
-    ratio = state.get("token_ratio", 1.0)
-    fixed = text_tokens(system) + tool_tokens
-    room = text_tokens(DROPPED) + min(ANSWER_TOKENS, context.token_budget // ANSWER_SHARE)
-    fitted = fit(valid.messages, int(context.token_budget / ratio) - fixed - room)
-    changes = [*valid.changes, *([f"shortened {fitted.shortened}"] if fitted.shortened else [])]
-    if fitted.dropped:
-        system = f"{system}\n\n{DROPPED.format(count=fitted.dropped)}"
-        changes.append(f"left out {fitted.dropped}")
-    messages = merged(fitted.messages) if context.merge_roles else fitted.messages
-    if apart := len(fitted.messages) - len(messages):
-        changes.append(f"joined {apart} to the one before")
-    return Prompt(
-        messages=[SystemMessage(system), *messages],
-        tokens=text_tokens(system) + tool_tokens + fitted.tokens,
-        page_tokens=round((fixed + room + fitted.before) * ratio),
-        changes=changes,
-    )
 
 
 def nothing_sent(number: int) -> ReasonDetail:

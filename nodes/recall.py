@@ -48,7 +48,8 @@ def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
         return recalled
     user = user_of(runtime)
     try:
-        recalled["facts"] = [(fact.key, fact.value) for fact in Facts(store, user=user).all()]
+        newest = sorted(Facts(store, user=user).all(), key=lambda fact: fact.since, reverse=True)
+        recalled["facts"] = [(fact.key, fact.value) for fact in newest]
         if context.memory in ("inject", "both"):
             found = Memories(store, user=user).search(
                 question, limit=context.recall_k, threshold=context.recall_threshold

@@ -11,8 +11,7 @@ from itertools import chain
 from langchain_core.messages import AIMessage, AnyMessage
 
 from memory.text import is_chinese
-from nodes.extract import THINKING
-from nodes.text import text_of
+from nodes.text import THINKING, text_of
 from nodes.tokens import chars_within, pieces, text_tokens
 from nodes.valid import as_json
 
@@ -117,7 +116,7 @@ def shortened(summary: Summary, limit: int) -> Summary:
         victim = sections[longest] or sections[OPEN]
         line = victim.pop(0)
         room += cost(line)
-        if not victim and cost(line) > limit // 2:
+        if not victim and len(line) > 2 and cost(line) > limit // 2:
             victim.append(line[: len(line) // 2] + "…")
             room -= cost(victim[0])
     return Summary(sections=tuple(map(tuple, sections)), chinese=summary.chinese)

@@ -3,11 +3,16 @@
 It never shows reasoning blocks, and describes media instead of dropping them without a word.
 """
 
+import re
 from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 SHOWN_AS_NOTHING = {"reasoning", "thinking", "redacted_thinking", "tool_use", "tool_call", "function_call"}
+THINKING = re.compile(
+    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL | re.IGNORECASE
+)
+"""What a model thinks aloud, ended or not, with or without its start."""
 
 
 def text_of(message: BaseMessage) -> str:

@@ -34,6 +34,13 @@ def turns(draw: st.DrawFn, *, most: int = 6, finished: bool = False) -> list[Any
     return messages
 
 
+def many_calls(count: int) -> list[AnyMessage]:
+    """Make a turn whose one answer calls so many tools, each with long arguments and a long result."""
+    calls = [{"name": "look_up", "args": {"text": "x" * 900}, "id": f"c{n}"} for n in range(count)]
+    results = [ToolMessage("found " * 400, tool_call_id=f"c{n}", id=f"t{n}") for n in range(count)]
+    return [HumanMessage("look up all of these", id="q"), AIMessage("", tool_calls=calls, id="a"), *results]
+
+
 def refused(messages: Sequence[BaseMessage]) -> str | None:
     """Say why a strict server would refuse a list that follows one system message; None if it would not."""
     sent = wire_messages([SystemMessage("rules"), *messages])

@@ -23,6 +23,7 @@ from nodes.context import Context
 from nodes.core import lines_of
 from nodes.prompts import CORE, CORE_FAILED, FACTS, HOUSE_RULES
 from nodes.tokens import text_tokens
+from nodes.toolbox import OWN_TOOLS
 
 Scripted = Callable[..., tuple[Agent, ScriptedModel]]
 
@@ -170,8 +171,10 @@ def test_what_is_shown_of_blocks_keeps_within_limit_and_budget(text: str, limit:
 
 def test_a_prompt_with_full_blocks_fits_the_smallest_budget(scripted: Scripted):
     agent, model = scripted("Hello.")
-    ask(agent, "你好", token_budget=1000, tools=(), blocks=[BlockSpec(label=n, text="茶" * 2000) for n in "ab"])
-    assert sum(text_tokens(message.text) for message in model.calls[0][0]) <= 1000
+    ask(agent, "你好", token_budget=4000, blocks=[BlockSpec(label=n, text="茶" * 2000) for n in "ab"])
+    assert sum(text_tokens(message.text) for message in model.calls[0][0]) <= 4000 - sum(
+        one.tokens for one in OWN_TOOLS
+    )
     assert "more characters of it are not shown" in system(model)
 
 

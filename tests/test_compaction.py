@@ -187,8 +187,9 @@ def test_the_page_is_cut_by_the_tokens_of_all_that_is_sent(tmp_path: Path, what:
             for n in range(5):
                 Memories(agent.store, user="me").save(f"tea {n} {LONG[:1900]}")
         options = {"instructions": LONG} if what == "instructions" else {}
-        for text in ("tea", "tea", LONG if what == "messages" else "tea"):
-            values = ask(agent, text, token_budget=4000, recall_threshold=-1.0, **options)
+        text = f"tea {LONG[:3600]}"
+        for content in (text, text, text + LONG if what == "messages" else text):
+            values = ask(agent, content, token_budget=6000, recall_threshold=-1.0, **options)
     assert bool(values.get("summary")) == (what != "nothing")
     assert len(values["messages"]) == (6 if what == "nothing" else 2)
 

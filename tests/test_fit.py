@@ -1,17 +1,17 @@
 """nodes.fit: what the model is shown fits, is valid and holds the question; what is stored is left as it was."""
 
 import pytest
-from histories import refused, turns
+from histories import many_calls, refused, turns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from nodes.fit import SMALLEST, fit
+from nodes.fit import FLOOR, SMALLEST, fit
 from nodes.text import last_human, text_of
 from nodes.tokens import message_tokens
 from nodes.valid import valid_messages
 
-HISTORIES = turns()
+HISTORIES = turns() | st.sampled_from((2, 30, 100)).map(many_calls)
 BUDGETS = st.sampled_from((0, 100, 500, 1000, 2000, 4000, 50_000))
 CALL_FLOOR = 48
 """Tokens of a call's name and of the ends of its arguments."""
@@ -32,11 +32,11 @@ def least(messages: list[AnyMessage]) -> int:
 @settings(deadline=None, max_examples=50)
 @given(HISTORIES, BUDGETS)
 def test_what_fits_is_valid_and_within_the_budget(stored: list[AnyMessage], budget: int):
-    """B001, B015: also in a turn that is going on; the budget holds whenever question and newest step can fit."""
+    """B001, B015: also in a turn that is going on, with a hundred calls at once."""
     given_ = valid_messages(stored).messages
     fitted = fit(given_, budget).messages
     assert refused(fitted) is None
-    assert tokens(fitted) <= max(budget, least(given_))
+    assert tokens(fitted) <= max(budget, FLOOR)
 
 
 @settings(deadline=None, max_examples=50)
@@ -134,3 +134,23 @@ def test_a_list_without_a_question_and_an_empty_one_are_fitted_too():
     assert fit([], 10).messages == []
     shown = fit([AIMessage("word " * 4000, id="a")], 200).messages
     assert len(shown) == 1 and tokens(shown) <= 200
+
+
+def test_of_many_calls_at_once_the_first_are_shown_with_their_results():
+    page = many_calls(100)
+    fitted = fit(page, 2_000)
+    answer = fitted.messages[1]
+    assert isinstance(answer, AIMessage)
+    shown = [call["id"] for call in answer.tool_calls]
+    assert shown == [f"c{n}" for n in range(len(shown))] and 5 < len(shown) < 100
+    assert fitted.dropped == 100 - len(shown) and tokens(fitted.messages) <= 2_000
+
+
+def test_names_and_ids_of_any_length_fit_too():
+    args = {"key " * 300 + str(n): "value" for n in range(50)}
+    page = [
+        HumanMessage("q " * 900, id="h" * 9_000),
+        AIMessage("", tool_calls=[{"name": "f", "args": args, "id": "c"}]),
+    ]
+    page.append(ToolMessage("r " * 900, tool_call_id="c", id="t" * 9_000))
+    assert tokens(fit(page, 300).messages) <= FLOOR

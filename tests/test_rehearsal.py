@@ -15,6 +15,7 @@ from nodes.calculator import calculate
 from nodes.collect import collect
 from nodes.context import Context
 from nodes.extract import lines_of, read_extraction
+from nodes.sections import BOUNDLESS, fitted
 from nodes.summary import CHINESE, ENGLISH
 from nodes.valid import as_json
 
@@ -30,7 +31,8 @@ def system(memories: tuple[str, ...] = (), facts: tuple[tuple[str, str], ...] = 
         for n, text in enumerate(memories)
     ]
     recalled = {"status": "found" if shown else "nothing", "memories": shown, "facts": list(facts), "error": ""}
-    return SystemMessage(prompts.system_text(Context(), {"recalled": recalled, **state}))
+    told = fitted(prompts.sections({"recalled": recalled, **state}, core=lambda tokens: ""), BOUNDLESS)
+    return SystemMessage("\n\n".join([prompts.fixed_text(Context()), *told]))
 
 
 def reply(text: str, *later: BaseMessage, first: BaseMessage | None = None, tools: list[str] = TOOLS) -> AIMessage:

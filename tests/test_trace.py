@@ -182,9 +182,9 @@ def test_reason_tells_what_was_sent_and_what_the_provider_counted():
 def test_reason_tells_what_was_repaired_shortened_and_left_out():
     """Also after an edit of the state by hand, which asks in passing where it would go on."""
     with session(ConnectionError("no summary"), "Yes.") as s:
-        page: list[Any] = [("user", "x" * 3000), ("assistant", "")] * 8
+        page: list[Any] = [("user", "x" * 6000), ("assistant", "")] * 8
         s.agent.update_state(config(), {"messages": page, "owner": "me"}, as_node="remember")
-        s.turn("and now?", token_budget=2000, extract="off", tools=("calculator",), max_messages=100)
+        s.turn("and now?", token_budget=4000, extract="off", tools=("calculator",), max_messages=100)
         changes = detail(s, "reason")["changes"]
     assert any("left out" in one for one in changes) and any("empty" in one for one in changes)
 
