@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
-from graph.locks import ThreadLocks, locked
+from graph.locks import LockedBuilder, ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
 from graph.savers import InThreads, open_saver
 from graph.settings import CannotStart, Settings, checked_home, load_settings
@@ -59,7 +59,7 @@ def build_agent(
     models = models_from(model, settings)
     mounted = distinct([*OWN_TOOLS, *mount(tools)])
     node_of_tools = Tools(mounted)
-    builder: Builder = StateGraph(State, context_schema=Context, input_schema=Input)
+    builder: Builder = LockedBuilder(State, context_schema=Context, input_schema=Input)
     builder.add_node("recall", partial(recall, tools=[tool.name for tool in mounted]))
     builder.add_node("reason", node(partial(reason, tools=mounted), models))
     builder.add_node("tools", Node(node_of_tools.run, node_of_tools.arun))

@@ -1,4 +1,4 @@
-"""One run at a time on a thread, in one process and across several on one folder.
+"""One run at a time on a thread, in one process and across several on one folder, each step stored before the next.
 
 LangGraph lets two runs on one thread start from the same checkpoint, and the later one silently wins. Here the second
 waits, and is refused with a clear error if it waited too long. The lock is a file's: the system drops it when its
@@ -23,6 +23,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateUpdate
 
@@ -112,7 +114,11 @@ class ThreadLocks:
 
 
 class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
-    """A compiled graph whose writers take turns on a thread: runs of every kind, and updates of its state."""
+    """A compiled graph whose writers take turns on a thread: runs of every kind, and updates of its state.
+
+    A checkpoint is on disk before the next step begins. LangGraph's own "async" lets a tool run while the call is not
+    stored: killed then, the turn goes on from before it, and what the tool did is done again.
+    """
 
     def __init__(self, *, locks: ThreadLocks | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -128,15 +134,20 @@ class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         thread = thread_in(self.config, config)
         return self.locks.aholding(thread) if self.locks and thread else nullcontext()
 
+    def stored_first(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a run with "sync" durability, unless its steps are not to be stored at all."""
+        stores = isinstance(self.checkpointer, BaseCheckpointSaver) and options.get("durability") != "exit"
+        return {**options, "durability": "sync"} if stores else options
+
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """Run alone on the thread."""
         with self.alone(config):
-            yield from super().stream(input, config, **options)
+            yield from super().stream(input, config, **self.stored_first(options))
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """As `stream`, awaited."""
         async with self.aalone(config):
-            async for part in super().astream(input, config, **options):
+            async for part in super().astream(input, config, **self.stored_first(options)):
                 yield part
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
@@ -152,9 +163,18 @@ class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return await super().abulk_update_state(config, supersteps)
 
 
-def locked(graph: CompiledStateGraph[Any, Any, Any, Any], locks: ThreadLocks) -> LockedGraph:
-    """Return the graph with its runs taking turns."""
-    return LockedGraph(locks=locks, **{name: value for name, value in vars(graph).items() if name != "__orig_class__"})
+def locked(graph: CompiledStateGraph[Any, Any, Any, Any], locks: ThreadLocks | None) -> LockedGraph:
+    """Return the graph with its steps stored one before the next and, with locks, its runs taking turns."""
+    attributes = {name: value for name, value in vars(graph).items() if name != "__orig_class__"}
+    return LockedGraph(**{**attributes, "locks": locks})
+
+
+class LockedBuilder(StateGraph[Any, Any, Any, Any]):
+    """A graph under construction whose compiled form stores each step before the next."""
+
+    def compile(self, *saver: Any, **options: Any) -> LockedGraph:
+        """Compile it."""
+        return locked(super().compile(*saver, **options), None)
 
 
 def thread_in(*configs: RunnableConfig | None) -> str | None:
