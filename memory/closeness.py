@@ -17,6 +17,9 @@ from memory.text import clean
 NEAR_BEST = 0.6
 """A hit below this share of the best one's cosine is chance (measured: DECISIONS.md)."""
 
+LEAST_WORDS = 0.25
+"""A hit by words alone that holds less of the question's weight than this is chance (measured: DECISIONS.md)."""
+
 WEIGHT_OF_CLOSENESS = 0.7
 """Against that of being unlike what is chosen already. At .5 a chance hit overtakes the third allergy."""
 
@@ -70,9 +73,7 @@ def judged(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wan
     floors = floors_of([hit for hit, why in zip(hits, reasons, strict=True) if not why], store, wanted.threshold)
     kept = []
     for n, hit in enumerate(hits):
-        reasons[n] = reasons[n] or next(
-            (why for floor, why in floors if hit.score is not None and hit.score < floor), ""
-        )
+        reasons[n] = reasons[n] or too_far(hit, floors)
         kept += [] if reasons[n] else [n]
     chosen = diverse([hits[n] for n in kept], store, wanted)
     for place, (n, twin) in enumerate((kept[at], twin) for at, twin in chosen):
@@ -80,6 +81,14 @@ def judged(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wan
     order = [kept[at] for at, _ in chosen] + [n for n in range(len(hits)) if n not in kept]
     found = [Judged(hit=hits[n], left_out=reasons[n]) for n in order]
     return sorted(found, key=lambda one: bool(one.left_out))
+
+
+def too_far(hit: SearchItem, floors: Sequence[tuple[float, str]]) -> str:
+    """Say why a hit is chance; empty if it is not."""
+    if hit.score is not None:
+        return next((why for floor, why in floors if hit.score < floor), "")
+    is_chance = getattr(hit, "parts", None) and keyword_share(hit) < LEAST_WORDS
+    return f"holds under {LEAST_WORDS:.0%} of the question's words" if is_chance else ""
 
 
 def looked_up(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:

@@ -3,6 +3,7 @@
 Where those are kept is memory/keywords.py's and memory/vectors.py's matter.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from langgraph.store.base import IndexConfig, get_text_at_path
 from numpy.typing import NDArray
 
-from memory.embedding import Embedder, EmbeddingError, as_embedder, default_embedder
+from memory.embedding import Embedder, EmbeddingError, NoEmbedder, as_embedder, default_embedder
 from memory.errors import BadValue
 from memory.words import terms
 
@@ -20,16 +21,24 @@ Paths = Literal[False] | Sequence[str] | None
 """What to index of one item: False for nothing, None for the store's own fields."""
 
 EMBEDDED_AT_ONCE = 256
+NOT_EMBEDDED = (
+    "%s; searching by keywords alone. What is written meanwhile is embedded at the next start with an embedder."
+)
+
+log = logging.getLogger(__name__)
 
 
 class StoreIndex(IndexConfig, total=False):
     """LangGraph's index configuration, every field optional, and whether words count beside meaning."""
 
     hybrid: bool
+    words_alone: bool
 
 
 BUILT_IN: StoreIndex = {"hybrid": True}
 """The bundled embedder; the text of a value under "text", or the whole value if it has none; both legs."""
+WORDS_ALONE: StoreIndex = {"words_alone": True}
+"""Keywords alone, where no embedder can be loaded: the vectors that are there stay, what is written waits for one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +54,12 @@ MOST_PARTS = 256
 
 
 class Index:
-    """An embedder, the fields it reads, and whether keywords take part in the order."""
+    """An embedder, the fields it reads, and whether keywords take part in the order.
 
-    def __init__(self, embedder: Embedder, fields: Sequence[str] | None, *, hybrid: bool) -> None:
+    `embedder` is None where there is none, or once it turned out that it cannot be loaded.
+    """
+
+    def __init__(self, embedder: Embedder | None, fields: Sequence[str] | None, *, hybrid: bool) -> None:
         self.embedder = embedder
         self.hybrid = hybrid
         self._fields = fields
@@ -59,24 +71,50 @@ class Index:
         Raises BadValue, naming the item, if the embedder returns no usable vector for one.
         """
         texts = [self._texts(value, paths) for _, value, paths in items]
-        parts = [[part for text in mine for part in spread(self.embedder.split(text))] for mine in texts]
-        owners = [item[0] for item, mine in zip(items, parts, strict=True) for _ in mine]
-        vectors = self._embed([part for mine in parts for part in mine], owners)
-        ends = np.cumsum([len(mine) for mine in parts])
+        vectors = self._vectors(texts, [name for name, _, _ in items])
         return [
-            Entry(terms=Counter(term for text in mine for term in terms(text)), vectors=vectors[end - size : end])
-            for mine, end, size in zip(texts, ends, map(len, parts), strict=True)
+            Entry(terms=Counter(term for text in mine for term in terms(text)), vectors=rows)
+            for mine, rows in zip(texts, vectors, strict=True)
         ]
 
-    def query(self, text: str) -> NDArray[np.float32]:
-        """Embed a query, a long one by its beginning and its end. One turn asks the same of several namespaces."""
+    def query(self, text: str) -> NDArray[np.float32] | None:
+        """Embed a query, a long one by its beginning and its end; None without an embedder.
+
+        One turn asks the same of several namespaces.
+        """
+        if (embedder := self.embedder) is None:
+            return None
         if (asked := self._asked) is not None and asked[0] == text:
             return asked[1]
-        parts = self.embedder.split(text)
-        vectors = self.embedder([parts[0], *parts[1:][-1:]], query=True)
+        parts = embedder.split(text)
+        try:
+            vectors = embedder([parts[0], *parts[1:][-1:]], query=True)
+        except NoEmbedder as error:
+            self._go_without(error)
+            return None
         vector = unit(vectors.mean(axis=0, keepdims=True)).reshape(-1)
         self._asked = text, vector
         return vector
+
+    def _go_without(self, reason: NoEmbedder) -> None:
+        if self.embedder is not None:
+            log.warning(NOT_EMBEDDED, reason)
+        self.embedder = None
+
+    def _vectors(self, texts: Sequence[Sequence[str]], names: Sequence[str]) -> list[NDArray[np.float32]]:
+        """Embed the texts of items; return a row for each part of each item's, none without an embedder."""
+        nothing = [np.empty((0, 0), dtype=np.float32)] * len(texts)
+        if (embedder := self.embedder) is None:
+            return nothing
+        parts = [[part for text in mine for part in spread(embedder.split(text))] for mine in texts]
+        owners = [name for name, mine in zip(names, parts, strict=True) for _ in mine]
+        try:
+            vectors = self._embed(embedder, [part for mine in parts for part in mine], owners)
+        except NoEmbedder as error:
+            self._go_without(error)
+            return nothing
+        ends = np.cumsum([len(mine) for mine in parts])
+        return [vectors[end - len(mine) : end] for mine, end in zip(parts, ends, strict=True)]
 
     def _texts(self, value: Mapping[str, Any], paths: Paths) -> list[str]:
         if paths is False:
@@ -87,12 +125,12 @@ class Index:
         chosen = paths if paths is not None else self._fields or ()
         return [text for path in chosen for text in get_text_at_path(value, path) if text.strip()]
 
-    def _embed(self, parts: list[str], owners: Sequence[str]) -> NDArray[np.float32]:
-        vectors = np.empty((len(parts), self.embedder.dims), dtype=np.float32)
+    def _embed(self, embedder: Embedder, parts: list[str], owners: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.empty((len(parts), embedder.dims), dtype=np.float32)
         for start in range(0, len(parts), EMBEDDED_AT_ONCE):
             end = start + EMBEDDED_AT_ONCE
             try:
-                vectors[start:end] = self.embedder(parts[start:end])
+                vectors[start:end] = embedder(parts[start:end])
             except EmbeddingError as error:
                 if error.position is None:
                     raise
@@ -104,6 +142,8 @@ def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | 
     """Read an index configuration; None means no index. Raises BadValue if it lacks its dimensions."""
     if config is None:
         return None
+    if config.get("words_alone"):
+        return Index(None, config.get("fields"), hybrid=True)
     if embedder is None and "embed" in config:
         if "dims" not in config:
             raise BadValue('an index with "embed" needs "dims", the length of its vectors')
@@ -111,7 +151,11 @@ def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | 
     fields = config.get("fields")
     if fields is None and "embed" in config:
         fields = ["$"]
-    return Index(embedder or default_embedder(), fields, hybrid=config.get("hybrid", "embed" not in config))
+    try:
+        embedder = embedder or default_embedder()
+    except NoEmbedder as error:
+        log.warning(NOT_EMBEDDED, error)
+    return Index(embedder, fields, hybrid=config.get("hybrid", "embed" not in config))
 
 
 def spread(parts: list[str]) -> list[str]:

@@ -125,18 +125,18 @@ class Record:
                 found.setdefault(space, []).append(item)
         return list(found.values())
 
-    def scope(self, prefix: Sequence[str]) -> Scope:
-        """Find the namespaces that are the prefix or lie under it."""
+    def scope(self, *prefixes: Sequence[str]) -> Scope:
+        """Find the namespaces that are one of the prefixes or lie under it."""
+        column, texts = f"prefix {self.db.bytewise}", [_text(tuple(prefix)) for prefix in prefixes if prefix]
+        # "/" is the character after ".": the range holds whole labels only.
+        conditions = [f"prefix = ? OR ({column} > ? AND {column} < ?)" for _ in texts]
         sql, params = "SELECT id, documents, terms, vectors FROM mem_spaces", []
-        if prefix:
-            text = _text(tuple(prefix))
-            # "/" is the character after ".": the range holds whole labels only.
-            column = f"prefix {self.db.bytewise}"
-            sql += f" WHERE prefix = ? OR ({column} > ? AND {column} < ?)"
-            params = [text, f"{text}.", f"{text}/"]
+        if len(texts) == len(prefixes):
+            sql += f" WHERE {' OR '.join(conditions)}"
+            params = [value for text in texts for value in (text, f"{text}.", f"{text}/")]
         with self.db.reading() as session:
             rows = session.run(sql, params)
-        sums = [sum(row[column] for row in rows) for column in (1, 2, 3)]
+        sums = [sum(row[n] for row in rows) for n in (1, 2, 3)]
         return Scope(spaces=tuple(r[0] for r in rows), documents=sums[0], terms=sums[1], vectors=sums[2])
 
     def namespaces(self) -> list[Namespace]:

@@ -5,7 +5,8 @@ record, and what it writes is noted and indexed by us later.
 
 - mem_spaces: one row per namespace, with the size of what is indexed in it (BM25's and the planner's numbers).
 - mem_items: one row per item of the record, with its state. The rows that are not `IN_CHROMA` are the
-  intent log: a trigger sets CHANGED or GONE in the transaction of the write itself.
+  intent log: a trigger sets CHANGED or GONE in the transaction of the write itself. WORDED are those of which a
+  store without an embedder has indexed the words; the next one with an embedder does the rest.
 - mem_postings, mem_vectors: the two legs. A vector row's id is `space * SPACE + item`, so that a
   namespace's vectors lie side by side.
 """
@@ -16,7 +17,7 @@ from memory.errors import NewerVersion
 from memory.sql import Database, Session, Sqlite
 
 VERSION = 1
-CHANGED, DERIVED, IN_CHROMA, GONE = 0, 1, 2, 3
+CHANGED, DERIVED, IN_CHROMA, GONE, WORDED = 0, 1, 2, 3, 4
 SPACE = 2**36
 
 _TABLES = """

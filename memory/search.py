@@ -67,14 +67,14 @@ class Search:
         """Answer by what was found, best first, and after it everything else, until the page is full."""
         meaning = self._index.query(question.text)
         allowed = allow(self._record, question)
-        ranking = self._rank(question, meaning, allowed, both=self._index.hybrid)
+        ranking = self._rank(question, meaning, allowed, both=self._index.hybrid or meaning is None)
         hits = self._read(ranking[question.offset :])
         missing = question.limit - len(hits)
         if missing <= 0 or len(ranking) >= question.offset + question.limit:
             return hits
         start = max(0, question.offset - len(ranking))
         rest = self._rest(question.scope, allowed, {fused.key for fused in ranking}, start, missing)
-        scores = self._legs.vectors.of([stored.id for stored in rest], meaning)
+        scores = {} if meaning is None else self._legs.vectors.of([stored.id for stored in rest], meaning)
         return [*hits, *(Hit(stored, scores.get(stored.id)) for stored in rest)]
 
     def find(self, question: Question, *, neighbours: bool = False) -> list[Hit]:
@@ -96,7 +96,7 @@ class Search:
     def _rank(
         self,
         question: Question,
-        meaning: NDArray[np.float32],
+        meaning: NDArray[np.float32] | None,
         allowed: Allowed | None,
         *,
         both: bool,
@@ -115,7 +115,7 @@ class Search:
     def _scores(
         self,
         question: Question,
-        meaning: NDArray[np.float32],
+        meaning: NDArray[np.float32] | None,
         allowed: Allowed | None,
         *,
         both: bool,
@@ -124,6 +124,8 @@ class Search:
         """Score by each leg, exactly: everything in a small scope or under a filter, else the best of each."""
         scope, vectors = question.scope, self._legs.vectors
         keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if both else {}
+        if meaning is None:
+            return {}, keyword
         if allowed is not None:
             return vectors.of(allowed, meaning), keyword
         # Whatever the offset: all pages are cut from one ranking, and go on with the rest by time.

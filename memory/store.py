@@ -148,7 +148,12 @@ class ChromaStore(BaseStore):
     @property
     def threshold(self) -> float:
         """The cosine under which the embedder's likeness is chance."""
-        return self._index.embedder.threshold if self._index else 0.0
+        return self._index.embedder.threshold if self._index and self._index.embedder else 0.0
+
+    @property
+    def words_alone(self) -> bool:
+        """Whether keywords alone are searched, because no embedder could be loaded."""
+        return self._index is not None and self._index.embedder is None
 
     def find(
         self,
@@ -158,15 +163,17 @@ class ChromaStore(BaseStore):
         limit: int = 5,
         filter: Mapping[str, Any] | None = None,
         neighbours: bool = False,
+        beside: Sequence[Sequence[str]] = (),
     ) -> list[Hit]:
         """Search by meaning and words and return what matched, nothing else, best first.
 
         With `neighbours` items lend those written before and after them a share: what a turn of a talk is
-        about often stands in the turn before. Raises EmbedderChanged.
+        about often stands in the turn before. The namespaces under the prefixes `beside` are searched as well,
+        in one order. Raises EmbedderChanged.
         """
         if self._search is None:
             raise StoreError("this store was opened with index=None and cannot search; open it with an index")
-        question = self._question(namespace_prefix, query, filter, limit, 0)
+        question = self._question((namespace_prefix, *beside), query, filter, limit, 0)
         return self._search.find(question, neighbours=neighbours) if limit > 0 and query.strip() else []
 
     def explain(
@@ -210,13 +217,18 @@ class ChromaStore(BaseStore):
         self._upkeep.close()
 
     def _question(
-        self, prefix: Sequence[str], text: str, condition: Mapping[str, Any] | None, limit: int, offset: int
+        self,
+        prefixes: Sequence[Sequence[str]],
+        text: str,
+        condition: Mapping[str, Any] | None,
+        limit: int,
+        offset: int,
     ) -> Question:
         filters.check(condition or {})
         if text.strip():
             self._upkeep.check()
             self._upkeep.catch_up(AT_ONCE)
-        scope = self._record.scope(prefix)
+        scope = self._record.scope(*prefixes)
         return Question(scope=scope, text=text, condition=condition or {}, limit=limit, offset=max(offset, 0))
 
     def _get(self, ops: Sequence[GetOp]) -> list[Item | None]:
@@ -229,7 +241,7 @@ class ChromaStore(BaseStore):
         if op.limit <= 0:
             return []
         text = op.query if op.query and self._search else ""
-        question = self._question(op.namespace_prefix, text, op.filter, op.limit, op.offset)
+        question = self._question((op.namespace_prefix,), text, op.filter, op.limit, op.offset)
         hits = self._search.page(question) if self._search and text.strip() else self._list(question)
         if op.refresh_ttl:
             self._refresh(hits)
@@ -260,7 +272,8 @@ class ChromaStore(BaseStore):
             self._legs.remove(session, removed)
             ids = self._record.put(session, puts, values)
             if entries is not None and self._upkeep.is_current(session):
-                self._legs.replace(session, [(*place, entry) for place, entry in zip(ids, entries, strict=True)])
+                placed = [(*place, entry) for place, entry in zip(ids, entries, strict=True)]
+                self._legs.replace(session, placed, embedded=not self.words_alone)
         self._upkeep.notify()
         return True
 

@@ -18,7 +18,7 @@ from memory.chroma import STROKE, Chroma
 from memory.errors import BadValue, EmbedderChanged
 from memory.indexing import Entry, Index
 from memory.keywords import Keywords, Posted
-from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, get_meta, note_all, set_meta
+from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, WORDED, get_meta, note_all, set_meta
 from memory.sql import Database, Row, Session
 from memory.vectors import Placed, Vectors
 
@@ -43,13 +43,13 @@ class Legs:
     keywords: Keywords
     vectors: Vectors
 
-    def replace(self, session: Session, entries: Sequence[tuple[int, int, Entry]]) -> None:
-        """Write what is searched of items, given by item and space id."""
+    def replace(self, session: Session, entries: Sequence[tuple[int, int, Entry]], *, embedded: bool) -> None:
+        """Write what is searched of items, given by item and space id; unless `embedded`, vectors are still due."""
         self.keywords.replace(session, [Posted(item=i, space=s, terms=e.terms) for i, s, e in entries])
         self.vectors.replace(session, [Placed(item=i, space=s, vectors=e.vectors) for i, s, e in entries])
         session.run_many(
-            f"UPDATE mem_items SET state = CASE WHEN parts > 0 OR in_chroma > 0 THEN {DERIVED} ELSE {IN_CHROMA} END "
-            "WHERE id = ?",
+            f"UPDATE mem_items SET state = CASE WHEN {not embedded} THEN {WORDED} "
+            f"WHEN parts > 0 OR in_chroma > 0 THEN {DERIVED} ELSE {IN_CHROMA} END WHERE id = ?",
             [(item,) for item, _, _ in entries],
         )
 
@@ -75,9 +75,9 @@ class Upkeep:
         self._thread: Thread | None = None
 
     def is_current(self, session: Session) -> bool:
-        """Whether the stored vectors are this embedder's; a new record is made so."""
-        if self._index is None:
-            return False
+        """Whether the stored vectors are this embedder's; a new record is made so. Words fit any."""
+        if self._index is None or self._index.embedder is None:
+            return self._index is not None
         mine = self._index.embedder.fingerprint.text
         theirs = get_meta(session, "fingerprint")
         if theirs is None:
@@ -86,13 +86,14 @@ class Upkeep:
 
     def fits(self) -> bool:
         """Whether what this index derives may be stored beside what is there."""
+        if self._index is None or self._index.embedder is None:
+            return self._index is not None
         with self._db.reading() as session:
-            theirs = get_meta(session, "fingerprint")
-        return self._index is not None and theirs in (None, self._index.embedder.fingerprint.text)
+            return get_meta(session, "fingerprint") in (None, self._index.embedder.fingerprint.text)
 
     def check(self) -> None:
         """Raise EmbedderChanged if the stored vectors are another embedder's."""
-        if self._index is not None and not self.fits():
+        if self._index is not None and self._index.embedder is not None and not self.fits():
             with self._db.reading() as session:
                 theirs = get_meta(session, "fingerprint")
             raise EmbedderChanged(
@@ -114,16 +115,17 @@ class Upkeep:
             condition, ids = self._db.among("id", [row[0] for row in rows])
             now: dict[int, int] = dict(session.run(f"SELECT id, revision FROM mem_items WHERE {condition}", (ids,)))
             still = [(r[0], r[1], e) for r, e in zip(living, entries, strict=True) if now.get(r[0]) == r[2]]
-            self._legs.replace(session, still)
+            self._legs.replace(session, still, embedded=self._index.embedder is not None)
             self._legs.remove(session, [row[0] for row in rows if row[6] is None and now.get(row[0]) == row[2]])
         return len(rows)
 
     def _changed(self, limit: int) -> list[Row]:
+        due = f"{CHANGED}, {WORDED}" if self._index is not None and self._index.embedder is not None else f"{CHANGED}"
         sql = (
             "SELECT i.id, i.space, i.revision, i.paths, p.prefix, i.key, s.value FROM mem_items i "
             "JOIN mem_spaces p ON p.id = i.space LEFT JOIN store s ON s.prefix = p.prefix AND s.key = i.key "
-            f"WHERE i.state IN ({CHANGED}, {GONE}) AND i.state <> {IN_CHROMA} "
-            f"AND (i.state = {CHANGED} OR i.parts > 0 OR i.length > 0) "
+            f"WHERE i.state IN ({due}, {GONE}) AND i.state <> {IN_CHROMA} "
+            f"AND (i.state <> {GONE} OR i.parts > 0 OR i.length > 0) "
             "ORDER BY i.state, i.id LIMIT ?"
         )
         with self._db.reading() as session:
@@ -142,8 +144,8 @@ class Upkeep:
 
     def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
         """Derive everything from the record anew; return how many items. Killed, it goes on where it was."""
-        if self._index is None:
-            raise BadValue("a store opened with index=None has nothing to reindex; open it with an index")
+        if self._index is None or self._index.embedder is None:
+            raise BadValue("a store without an index or embedder has nothing to reindex with; open it with one")
         self._begin(self._index.embedder.fingerprint.text, resume=resume)
         done, total = 0, self._count_due()
         while step := self.catch_up(AT_ONCE):

@@ -15,7 +15,8 @@ from langgraph.store.base import PutOp
 from langgraph.store.sqlite import SqliteStore
 from stores import Opener, hash_embedder, hashed
 
-from memory.embedding import Embedder, EmbeddingError, Fingerprint
+from memory.embedding import Embedder, EmbeddingError, Fingerprint, Lazy, NoEmbedder
+from memory.indexing import WORDS_ALONE
 from memory.store import (
     BadValue,
     EmbedderChanged,
@@ -288,6 +289,51 @@ def test_writing_and_deleting_over_and_over_does_not_fill_the_disk(tmp_path: Pat
         store.flush()
         assert store._upkeep._chroma._current().count() == 1
     assert sizes[-1] < max(sizes)
+
+
+def test_without_an_embedder_words_are_searched_and_meaning_waits_for_one(opening: Opener, caplog: Any) -> None:
+    """What was written by words alone is embedded by the next store that has an embedder; old vectors never lie."""
+    with opening(embedder=hash_embedder()) as store:
+        store.put(ANN, "old", {"text": "blue bicycle"})
+        store.put(ANN, "gone", {"text": "red tram"})
+    with opening(index=WORDS_ALONE) as store:
+        store.put(ANN, "new", {"text": "我对花生过敏 green tea"})
+        store.put(ANN, "old", {"text": "yellow boat"})
+        store.delete(ANN, "gone")
+        assert store.words_alone
+        assert [keys(store.find(ANN, word)) for word in ("bicycle", "boat", "花生", "tram")] == [
+            [],
+            ["old"],
+            ["new"],
+            [],
+        ]
+        assert keys(store.search(ANN, query="green tea")) == ["new", "old"], "pages are filled by time, as always"
+        assert [hit.score for hit in store.find(ANN, "tea")] == [None]
+        with pytest.raises(BadValue, match="nothing to reindex with"):
+            store.reindex()
+    with opening(embedder=hash_embedder()) as store:
+        assert [hit.score for hit in store.find(ANN, "yellow boat")][:1] == [pytest.approx(1)]
+        store.flush()
+        assert store.stats()["due"] == 0 and store.stats()["vectors"] == 2
+
+
+def test_an_embedder_that_cannot_be_loaded_is_told_once_and_stops_nothing(opening: Opener, caplog: Any) -> None:
+    def unloadable(texts: list[str], query: bool) -> list[Any]:
+        raise NoEmbedder("the embedder hash cannot be loaded: no such file")
+
+    with opening(embedder=Embedder(unloadable, hash_embedder().fingerprint, max_chars=500)) as store:
+        store.put(ANN, "a", {"text": "green tea"})
+        store.put(ANN, "b", {"text": "black coffee"})
+        assert keys(store.find(ANN, "tea")) == ["a"] and store.words_alone
+    assert [record.getMessage() for record in caplog.records if "keywords alone" in record.getMessage()] == [
+        "the embedder hash cannot be loaded: no such file; searching by keywords alone. What is written meanwhile is "
+        "embedded at the next start with an embedder."
+    ]
+
+
+def test_a_model_that_cannot_be_imported_is_no_embedder() -> None:
+    with pytest.raises(NoEmbedder, match="the embedder no_such_package cannot be loaded"):
+        Lazy("no_such_package", "Model")(["a"])
 
 
 def test_errors_are_for_people() -> None:
