@@ -167,9 +167,8 @@ class ChromaStore(BaseStore):
     ) -> list[Hit]:
         """Search by meaning and words and return what matched, nothing else, best first.
 
-        With `neighbours` items lend those written before and after them a share: what a turn of a talk is
-        about often stands in the turn before. The namespaces under the prefixes `beside` are searched as well,
-        in one order. Raises EmbedderChanged.
+        With `neighbours` items lend those written before and after them a share: what a turn of a talk is about often
+        stands in the turn before. What is under the prefixes `beside` is in the same order. Raises EmbedderChanged.
         """
         if self._search is None:
             raise StoreError("this store was opened with index=None and cannot search; open it with an index")
@@ -189,8 +188,8 @@ class ChromaStore(BaseStore):
         return [{"namespace": list(hit.namespace), "key": hit.key, "score": hit.score, **hit.parts} for hit in hits]
 
     def likeness(self, hits: Sequence[Hit]) -> Matrix:
-        """Return the cosines of hits to each other."""
-        dims = self._index.embedder.dims if self._index else 0
+        """Return the cosines of hits to each other, zeros without an embedder."""
+        dims = self._index.embedder.dims if self._index and self._index.embedder else 0
         return self._legs.vectors.between([hit.id for hit in hits], dims)
 
     def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
@@ -217,12 +216,7 @@ class ChromaStore(BaseStore):
         self._upkeep.close()
 
     def _question(
-        self,
-        prefixes: Sequence[Sequence[str]],
-        text: str,
-        condition: Mapping[str, Any] | None,
-        limit: int,
-        offset: int,
+        self, prefixes: Sequence[Any], text: str, condition: Mapping[str, Any] | None, limit: int, offset: int
     ) -> Question:
         filters.check(condition or {})
         if text.strip():

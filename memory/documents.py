@@ -1,0 +1,255 @@
+"""Documents: what was written before, as passages with their place. Files are named, compared and replaced whole.
+
+A file's entry (its `File`) says which revision of its passages holds; nothing else is ever found or shown. So a file is
+never half in, whatever is killed, and however large it is it is written in strokes. It reads no files: texts come in.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
+
+from memory.closeness import LEAST_WORDS, keyword_share
+from memory.labels import label, unlabel
+from memory.owner import BadUser, Namespace
+from memory.passages import Document, Passage, split
+from memory.text import clean
+from memory.times import now, stamp
+
+SHARED = ""
+"""The owner of collections that every user reads; no user has this id."""
+
+EVERY = "*"
+CERTAIN = 2.0
+"""A passage that shares few words with the question must be so many times as close as two unrelated texts may be."""
+MOST_FILES = 10**6
+AT_ONCE = 256
+"""Passages in one stroke: about 5 MB of vectors, four seconds of the built-in embedder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """One file or page of a collection. `source` is its path or address, `name` what people call it, `root` what was
+    named to bring it in. `rev` is the revision that holds, empty while there is none; `pending` one that is being
+    written, or was when a process died.
+    """
+
+    source: str
+    name: str
+    root: str = ""
+    title: str = ""
+    size: int = 0
+    mtime_ns: int = 0
+    rev: str = ""
+    passages: int = 0
+    at: str = ""
+    pending: tuple[str, int] = ("", 0)
+
+    @property
+    def id(self) -> str:
+        """Name the file by its source."""
+        return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def passage_keys(self) -> set[str]:
+        """Name all passages that the store may hold of it."""
+        revisions = ((self.rev, self.passages), self.pending)
+        return {key_of(self.id, rev, n) for rev, count in revisions for n in range(count)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A passage that a search found, in which file; `score` is the cosine to the query, None without an embedder."""
+
+    passage: Passage
+    file: File
+    collection: str
+    number: int
+    score: float | None
+
+
+class Documents:
+    """One collection of one user; of all of them with SHARED for the user."""
+
+    def __init__(
+        self, store: BaseStore, *, user: str, collection: str = "main", clock: Callable[[], datetime] = now
+    ) -> None:
+        self.store = store
+        self.namespace = place_of(user, collection)
+        self.clock = clock
+
+    def get(self, sources: Sequence[str]) -> list[File | None]:
+        """Return the entries of files by their sources."""
+        ids = [File(source=source, name="").id for source in sources]
+        found: list[Any] = self.store.batch([GetOp((*self.namespace, "files"), id) for id in ids])
+        return [file_of(item.value) if isinstance(item, Item) else None for item in found]
+
+    def files(self) -> list[File]:
+        """List the files that are in, by name."""
+        return sorted((file for file in self.entries() if file.rev), key=lambda file: (file.name, file.source))
+
+    def entries(self) -> Iterator[File]:
+        """Yield every entry, those of files that are not in yet as well."""
+        for item in self.store.search((*self.namespace, "files"), limit=MOST_FILES):
+            yield file_of(item.value)
+
+    def put(
+        self, file: File, document: Document, *, rev: str, told: Callable[[int, int], None] = lambda done, total: None
+    ) -> File:
+        """Replace a file's passages by those of a document; `told` hears how many are done, and of how many.
+
+        The last stroke writes the entry and takes the old passages away, in one transaction.
+        """
+        document = replace(document, text=clean(document.text), title=clean(document.title))
+        passages = split(document)
+        old = self.get([file.source])[0] or replace(file, rev="", passages=0)
+        new = replace(
+            file, title=document.title, rev=rev, passages=len(passages), at=stamp(self.clock()), pending=("", 0)
+        )
+        puts = [self.putting(new, n, passage) for n, passage in enumerate(passages)]
+        last = max(len(puts) - 1, 0) // AT_ONCE * AT_ONCE
+        goes_on = old.pending == (rev, len(puts))
+        if last and not goes_on and old.rev != rev:
+            self.store.batch([*self.taking(old), self.noting(replace(old, pending=(rev, len(puts))))])
+        for start in range(0, last, AT_ONCE):
+            stroke = puts[start : start + AT_ONCE]
+            if not (goes_on and self.store.get(stroke[-1].namespace, stroke[-1].key)):
+                self.store.batch(stroke)
+            told(start + AT_ONCE, len(puts))
+        stale = old.passage_keys() - new.passage_keys()
+        self.store.batch([*puts[last:], *(self.deleting(key) for key in stale), self.noting(new)])
+        told(len(puts), len(puts))
+        return new
+
+    def note(self, file: File) -> None:
+        """Write the entry of a file whose passages stay; what was left of another revision goes."""
+        self.store.batch([*self.taking(file), self.noting(replace(file, pending=("", 0)))])
+
+    def remove(self, files: Iterable[File]) -> None:
+        """Delete files with their passages, each at once."""
+        for file in files:
+            gone = [self.deleting(key) for key in file.passage_keys()]
+            self.store.batch([*gone, PutOp((*self.namespace, "files"), file.id, None)])
+
+    def passages(self, file: File) -> Iterator[Passage]:
+        """Yield a file's passages; their texts, joined, are the document."""
+        for start in range(0, file.passages, AT_ONCE):
+            keys = [key_of(file.id, file.rev, n) for n in range(start, min(start + AT_ONCE, file.passages))]
+            found: list[Any] = self.store.batch([GetOp((*self.namespace, "passages"), key) for key in keys])
+            yield from (passage_of(item.value) for item in found if isinstance(item, Item))
+
+    def putting(self, file: File, n: int, passage: Passage) -> PutOp:
+        """Write a passage; what is searched of it begins with its lead."""
+        value = {
+            "text": passage.lead + passage.text,
+            "lead": len(passage.lead),
+            "heading": list(passage.heading),
+            "position": passage.position,
+            "file": file.id,
+            "rev": file.rev,
+            "n": n,
+        }
+        return PutOp((*self.namespace, "passages"), key_of(file.id, file.rev, n), value, index=["text"])
+
+    def deleting(self, key: str) -> PutOp:
+        """Delete a passage."""
+        return PutOp((*self.namespace, "passages"), key, None)
+
+    def taking(self, file: File) -> list[PutOp]:
+        """Delete what was written of a revision that never came to hold."""
+        rev, count = file.pending
+        return [self.deleting(key_of(file.id, rev, n)) for n in range(count)]
+
+    def noting(self, file: File) -> PutOp:
+        """Write a file's entry; it is not searched."""
+        return PutOp((*self.namespace, "files"), file.id, {**asdict(file), "pending": list(file.pending)}, index=False)
+
+
+def search_documents(
+    store: BaseStore,
+    *,
+    user: str,
+    query: str,
+    limit: int,
+    collections: Sequence[str] = (EVERY,),
+    threshold: float | None = None,
+) -> list[Found]:
+    """Find passages in the user's collections and the shared ones, or in those of some names, best first.
+
+    A passage is left out that holds few of the question's words and is not close to it; `threshold` is the least cosine
+    that counts as close. Passages of a revision that does not hold are passed over.
+    """
+    prefixes = [
+        prefix
+        for owner in (user, SHARED)
+        for prefix in ([owned_by(owner)] if EVERY in collections else [place_of(owner, one) for one in collections])
+    ]
+    query, wanted = clean(query), limit
+    if not prefixes or limit <= 0 or not query.strip():
+        return []
+    while True:
+        hits = hits_in(store, prefixes, query, wanted)
+        found = list(in_their_files(store, [hit for hit in hits if is_close(hit, store, threshold)]))
+        if len(found) >= limit or len(hits) < wanted:
+            return found[:limit]
+        wanted *= 4
+
+
+def hits_in(store: BaseStore, prefixes: Sequence[Namespace], query: str, limit: int) -> list[SearchItem]:
+    """Search several places in one order, as well as the store can."""
+    if find := getattr(store, "find", None):
+        return list(find(prefixes[0], query, limit=limit, beside=prefixes[1:]))
+    found = (hit for prefix in prefixes for hit in store.search(prefix, query=query, limit=limit))
+    return sorted(found, key=lambda hit: -(hit.score or 0.0))[:limit]
+
+
+def is_close(hit: SearchItem, store: BaseStore, threshold: float | None) -> bool:
+    """Whether a hit is more than chance: by its words, or by its meaning where the embedder's floor is known."""
+    floor = getattr(store, "threshold", 0.0)
+    least = threshold if threshold is not None else CERTAIN * floor if floor > 0 else 1.0
+    return keyword_share(hit) >= LEAST_WORDS or (hit.score is not None and hit.score >= least)
+
+
+def in_their_files(store: BaseStore, hits: Sequence[SearchItem]) -> Iterator[Found]:
+    """Yield those hits that are passages of the revision that holds, with their file."""
+    hits = [hit for hit in hits if hit.namespace[-1] == "passages"]
+    asked = [GetOp((*hit.namespace[:-1], "files"), hit.value["file"]) for hit in hits]
+    entries: list[Any] = store.batch(asked) if asked else []
+    for hit, entry in zip(hits, entries, strict=True):
+        file = file_of(entry.value) if isinstance(entry, Item) else None
+        if file and file.rev == hit.value["rev"]:
+            collection = unlabel(hit.namespace[2])
+            number, passage = hit.value["n"], passage_of(hit.value)
+            yield Found(passage=passage, file=file, collection=collection, number=number, score=hit.score)
+
+
+def owned_by(user: str) -> Namespace:
+    """Name the place of all collections of a user, or of the shared ones."""
+    if not isinstance(user, str) or (user != SHARED and not user.strip()):
+        raise BadUser(f"a user id must be a non-blank text, got {user!r}; pass one with --user or Context(user=…)")
+    return ("documents", label(user))
+
+
+def place_of(user: str, collection: str) -> Namespace:
+    """Name the place of one collection: `("documents", U, C)`. Raises ValueError for a blank name."""
+    if not clean(collection).strip():
+        raise ValueError(f"a collection needs a name, got {collection!r}")
+    return (*owned_by(user), label(clean(collection)))
+
+
+def key_of(id: str, rev: str, n: int) -> str:
+    """Name a passage by its file, the file's revision and its number."""
+    return f"{id}.{rev}.{n:06}"
+
+
+def file_of(value: dict[str, Any]) -> File:
+    """Read a stored entry."""
+    return File(**{**value, "pending": tuple(value["pending"])})
+
+
+def passage_of(value: dict[str, Any]) -> Passage:
+    """Read a stored passage."""
+    text, lead = value["text"], value["lead"]
+    return Passage(text=text[lead:], lead=text[:lead], heading=tuple(value["heading"]), position=value["position"])
