@@ -81,9 +81,16 @@ def parser() -> argparse.ArgumentParser:
     ask = add("ask", "Ask one question; stdout is the answer alone.")
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
-    memory = add("memory", "Look into a user's long-term memory.")
-    memory.add_argument("action", choices=["list", "search", "reindex"], help="reindex after a change of embedder")
-    memory.add_argument("query", nargs="?", default="", help="what to search for")
+    memory = add("memory", "Look into a user's long-term memory, and edit its blocks.")
+    memory.add_argument(
+        "action",
+        choices=["list", "search", "blocks", "edit", "undo", "reindex"],
+        help="blocks: core memory, or with a LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
+        "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder",
+    )
+    memory.add_argument("query", nargs="?", default="", help="what to search for, or the label of a block")
+    memory.add_argument("--text", help="edit: the new text, instead of the editor; - reads it from stdin")
+    memory.add_argument("--to", metavar="VERSION", type=int, help="undo: the version to bring back")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
     threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.")

@@ -16,12 +16,14 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ValidationError
 
 from graph.agent import Agent, build_agent, compiled, open_agent
+from graph.block_commands import BLOCK_COMMANDS, blocks_from
 from graph.doctor import examine
 from graph.locks import ThreadBusy
 from graph.models import ModelShelf
 from graph.records import memory, print_json, threads
 from graph.savers import BadThread, check_thread
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
+from memory.block_specs import BlockRefused
 from memory.errors import StoreError
 from memory.owner import BadUser, owned
 from memory.text import clean
@@ -29,7 +31,7 @@ from nodes.context import Context, NotYourThread, UnknownTool, check_tools
 from nodes.text import text_of
 from nodes.toolbox import OWN_TOOLS
 
-USAGE_ERRORS = (BadSetting, BadThread, BadUser, NotYourThread, UnknownTool)
+USAGE_ERRORS = (BadSetting, BadThread, BlockRefused, BadUser, NotYourThread, UnknownTool)
 FAILURES = (CannotStart, StoreError, ThreadBusy, OSError, sqlite3.Error)
 ANSWERED = ("answered", "cut_off", "max_steps", "stuck")
 
@@ -40,10 +42,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.user is not None:
         settings = replace(settings, user=arguments.user)
     settings = replace(settings, model=arguments.model or settings.model)
-    context = context_from(arguments.set, user=settings.user)
+    blocks = [f"blocks={settings.blocks}"] if settings.blocks else []
+    context = context_from([*blocks, *arguments.set], user=settings.user)
     if arguments.thread is not None:
         check_thread(arguments.thread)
-    command = {"chat": chat, "ask": ask, "memory": memory, "threads": threads, "graph": graph, "doctor": doctor}
+    command = {
+        "chat": chat,
+        "ask": ask,
+        "memory": BLOCK_COMMANDS.get(getattr(arguments, "action", ""), memory),
+        "threads": threads,
+        "graph": graph,
+        "doctor": doctor,
+    }
     return command[arguments.command](arguments, settings, context)
 
 
@@ -66,14 +76,17 @@ def context_from(pairs: list[str], *, user: str) -> Context:
     except ValidationError as error:
         first = error.errors()[0]
         flag = "--set " if first["loc"][0] in given else "--"
-        raise BadSetting(f"{flag}{first['loc'][0]}: {first['msg']}, got {str(first['input'])[:80]!r}") from error
+        where = ".".join(map(str, first["loc"])) + " (or PALIMPSEST_BLOCKS)" * (first["loc"][0] == "blocks")
+        raise BadSetting(f"{flag}{where}: {first['msg']}, got {str(first['input'])[:80]!r}") from error
     owned(context.user)
     check_tools(context, [tool.name for tool in OWN_TOOLS])
     return context
 
 
 def value_of(key: str, text: str, default: object) -> Any:
-    """Read the text of one field: tools are a list, and nothing at all is None where that is the default."""
+    """Read the text of one field: tools and blocks are lists, nothing at all is None where that is the default."""
+    if key == "blocks":
+        return blocks_from(text)
     if key == "tools":
         return [one.strip() for one in text.split(",") if one.strip()]
     return None if default is None and not text.strip() else text

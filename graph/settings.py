@@ -36,6 +36,8 @@ class Settings:
     timeout_s: float = 60.0
     max_retries: int = 2
     user: str = "me"
+    blocks: str = ""
+    editor: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).expanduser())
@@ -67,6 +69,8 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         timeout_s=number(values, "PALIMPSEST_TIMEOUT_S", 60.0, low=1, high=3600, unit="seconds"),
         max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2.0, low=0, high=10, unit="retries", whole=True)),
         user=values.get("PALIMPSEST_USER", "").strip() or "me",
+        blocks=values.get("PALIMPSEST_BLOCKS", "").strip(),
+        editor=(values.get("VISUAL", "") or values.get("EDITOR", "")).strip(),
     )
 
 

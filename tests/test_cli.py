@@ -2,85 +2,26 @@
 
 import argparse
 import json
-import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from terminals import Run, Terminal, is_one_line
 from wire import Calls, OpenAIWire, Stall, Text
 
-from graph.cli import main, parser
+from graph.cli import parser
 from nodes.context import Context
 
+pytest_plugins = ["terminal_fixtures"]
 COMMANDS = ("chat", "ask", "memory", "threads", "graph", "doctor")
 NOTICE = "Rehearsal model"
 KEY = "sk-not-for-logs"
-
-
-class Terminal:
-    """Processes in one folder, the same as that of `run`, with nothing of ours in the environment."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.env = {"PATH": os.environ["PATH"], "PALIMPSEST_MAX_RETRIES": "0"}
-
-    def start(self, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
-        """Start a command."""
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [sys.executable, "-m", "graph", *arguments],
-            cwd=self.folder, env={**self.env, **env}, stdin=pipe, stdout=pipe, stderr=pipe,
-        )  # fmt: skip
-
-    def run(self, *arguments: str, stdin: str | bytes = b"", codec: str = "utf-8", **env: str) -> tuple[int, str, str]:
-        """Run a command to its end; return exit code, stdout and stderr."""
-        given = stdin.encode() if isinstance(stdin, str) else stdin
-        process = self.start(*arguments, **env)
-        out, err = process.communicate(given, timeout=120)
-        return process.returncode, out.decode(codec), err.decode(codec)
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Terminal:
-    return Terminal(tmp_path)
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run commands in this process, in a folder of its own: exit code, stdout and stderr."""
-    for name in os.environ:
-        if name.startswith(("OPENAI_", "PALIMPSEST_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PALIMPSEST_MAX_RETRIES", "0")
-
-    def ran(*arguments: str, **env: str) -> tuple[int, str, str]:
-        with monkeypatch.context() as patch:
-            for name, value in env.items():
-                patch.setenv(name, value)
-            try:
-                code = main(arguments)
-            except SystemExit as end:  # argparse
-                code = int(end.code or 0)
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    yield ran
-
-
-def is_one_line(err: str) -> bool:
-    """Whether stderr says one clear thing."""
-    return err.startswith("palimpsest: ") and err.count("\n") == 1 and "Traceback" not in err
 
 
 def test_a_person_is_remembered_across_threads_and_processes_and_nobody_else_is_told(terminal: Terminal, run: Run):

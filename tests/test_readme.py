@@ -46,7 +46,7 @@ def ran(script: str, folder: Path) -> list[str]:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env={"PYTHONUTF8": "1"},
+        env={"PYTHONUTF8": "1", "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
     return [line for line in done.stdout.splitlines() if not line.startswith(("[Rehearsal", "[排练"))]
