@@ -24,6 +24,7 @@ from nodes.context import Context
 from nodes.contract import Tool, distinct, mount
 from nodes.reason import reason
 from nodes.recall import first_step, next_after_recall, recall
+from nodes.recovery import unanswered
 from nodes.remember import remember
 from nodes.state import Input, State
 from nodes.summarize import next_after_remember, next_after_summarize, summarize
@@ -102,7 +103,8 @@ def node(plan: Callable[..., Plan], models: Models) -> Node:
 
     async def acall(state: State, config: RunnableConfig) -> Any:
         runtime = get_runtime(Context)
-        return await arun(plan(state, runtime), models, blocks=runtime.store is not None)
+        blocks = runtime.store is not None or unanswered(state["messages"]) is not None  # it may look into the saver
+        return await arun(plan(state, runtime), models, blocks=blocks)
 
     return Node(call, acall)
 

@@ -39,8 +39,10 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         admitted(state, runtime, names)
         return (yield from answered(state, runtime, tools))
     begun = recall(state, runtime, tools=names)
-    update = yield from answered(cast(State, {**state, **begun}), runtime, tools)
-    return {**begun, **update, "steps": [*begun["steps"], *update["steps"]]}
+    messages = [*state["messages"], *begun["messages"]]
+    update = yield from answered(cast(State, {**state, **begun, "messages": messages}), runtime, tools)
+    said = [*begun["messages"], *update.get("messages", [])]
+    return {**begun, **update, "messages": said, "steps": [*begun["steps"], *update["steps"]]}
 
 
 def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) -> Plan:

@@ -11,6 +11,7 @@ from memory.memories import Memories, Memory
 from nodes.calls import Update
 from nodes.close import is_closing
 from nodes.context import Context, NotYourThread, check_tools, context_of, thread_of, user_of
+from nodes.recovery import left_behind
 from nodes.state import Recalled, State
 from nodes.text import question_of
 from nodes.trace import SHOWN_CHARS, RecallDetail, RecalledMemory, Watch
@@ -22,12 +23,14 @@ ABSTRACTS = 2
 def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> Update:
     """Write what this user's memory holds on the question to `recalled`; start the turn's `steps`.
 
+    To `messages` it adds only results that an earlier run had stored when it stopped.
     Raises UnknownTool and NotYourThread before anything is read or written.
     """
     user, watch = admitted(state, runtime, tools), Watch("recall")
+    found = left_behind(state["messages"])
     if is_closing(state):
         told = RecallDetail(query="", status="off", memories=[], facts=0, error="")
-        return {"owner": user, "stop_reason": "closed", "steps": watch.step(told)}
+        return {"messages": found, "owner": user, "stop_reason": "closed", "steps": watch.step(told)}
     question = question_of(state["messages"])
     recalled = recalled_for(question, runtime)
     told = RecallDetail(
@@ -37,7 +40,8 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
         facts=len(recalled["facts"]),
         error=recalled["error"],
     )
-    return {"owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False, "steps": watch.step(told)}
+    update = {"messages": found, "owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False}
+    return {**update, "steps": watch.step(told)}
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:

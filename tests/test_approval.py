@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from conftest import config
+from langchain_core.messages import ToolMessage
 from langgraph.types import Interrupt, interrupt
 from tool_graphs import WAYS, Session, call, record, result, results, session
 
@@ -168,6 +170,25 @@ def test_instead_of_an_answer_a_new_message_leaves_the_thread_usable(way):
     assert values["messages"][-1].text == "As you like." and ledger.sent == []
     assert [message.type for message in sent] == ["system", "human", "ai", "tool", "human"]
     assert "may or may not have run" in sent[3].text
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_what_siblings_gave_is_there_when_a_new_message_comes_instead_of_an_answer(way, memory):
+    """B049: a result that exists is never reported as missing; in the next turns too, and in a fork."""
+    ledger = Ledger()
+    calls = [call("write_file", "c1", text="a"), {**SEND, "id": "c2"}, call("write_file", "c3", text="b")]
+    with session(calls, "As you like.", "Bye.", "Another way.", tools=ledger.tools(), way=way, memory=memory) as s:
+        paused(s)
+        fork = s.agent.get_state(config()).config
+        for text in ("never mind", "bye"):
+            values = s.turn(text)
+            told = [message.text for message in s.model.calls[-1][0] if isinstance(message, ToolMessage)]
+            assert (told[0], told[2]) == ("written", "written") and "may or may not have run" in told[1]
+        assert [one.tool_call_id for one in results(values)] == ["c1", "c3"]
+        s.agent.invoke({"messages": [("user", "or else?")]}, fork)
+        told = [message.text for message in s.model.calls[-1][0] if isinstance(message, ToolMessage)]
+        assert (told[0], told[2]) == ("written", "written")
+    assert sorted(ledger.written) == ["a", "b"] and ledger.sent == []
 
 
 def test_a_tool_may_ask_by_itself(way):

@@ -20,9 +20,11 @@ WAYS = ("invoke", "ainvoke")
 class Session:
     """One agent with a scripted model; `turn` runs a turn in one of the two ways, `resume` goes on after a pause."""
 
-    def __init__(self, model: ScriptedModel, tools: Sequence[Any], way: str, store: Any = None) -> None:
+    def __init__(
+        self, model: ScriptedModel, tools: Sequence[Any], way: str, store: Any = None, *, memory: bool = True
+    ) -> None:
         self.model, self.way = model, way
-        self.store = InMemoryStore() if store is None else store
+        self.store = InMemoryStore() if store is None and memory else store
         self.agent = compiled(build_agent(model=model, tools=tools), InMemorySaver(), self.store)
 
     def turn(self, text: Any = "Do it", thread: str = "t", **context: Any) -> dict[str, Any]:
@@ -40,10 +42,10 @@ class Session:
 
 
 @contextmanager
-def session(*steps: Step, tools: Sequence[Any] = (), way: str = "invoke", store: Any = None) -> Iterator[Session]:
+def session(*steps: Step, tools: Sequence[Any] = (), way: str = "invoke", **options: Any) -> Iterator[Session]:
     """Open a session whose script must be used up."""
     with ScriptedModel(steps) as model:
-        yield Session(model, tools, way, store)
+        yield Session(model, tools, way, **options)
 
 
 def call(name: str, id: str = "c1", /, **args: Any) -> dict[str, Any]:
