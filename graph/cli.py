@@ -107,7 +107,10 @@ def parser() -> argparse.ArgumentParser:
     threads.add_argument("--json", action="store_true", help="print a list of objects")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
-    add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
+    doctor = add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
+    doctor.add_argument(
+        "--agent", action="store_true", help="instead: why did it not remember? tools, blocks, refusals"
+    )
     return top
 
 

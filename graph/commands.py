@@ -16,6 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import ValidationError
 
 from graph.agent import Agent, build_agent, compiled, open_agent
+from graph.agent_doctor import diagnose
 from graph.block_commands import BLOCK_COMMANDS, blocks_from
 from graph.doctor import examine
 from graph.locks import ThreadBusy
@@ -225,7 +226,7 @@ def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -
 
 def doctor(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Print each check; return 1 if one failed."""
-    findings = list(examine(settings))
+    findings = list(diagnose(settings, context) if arguments.agent else examine(settings))
     for finding in findings:
         print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.told}")
     return 0 if all(finding.ok for finding in findings) else 1
