@@ -15,6 +15,7 @@ from graph import rehearsal_rules as rules
 from graph.offline import OfflineModel
 from memory.text import is_chinese
 from nodes import prompts
+from nodes.document_tools import NAME
 from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 
@@ -25,6 +26,8 @@ CLOSE = 0.2
 KIND = re.compile(r"^Error \(\w+\): ")
 
 SAYINGS = {
+    "written": ('"{text}" {cite} ({place})', "“{text}”{cite}（{place}）"),
+    "unwritten": ("That is not in the documents.", "文档里没有这一条。"),
     "unknown": ("I don't know that yet.", "我还不知道。"),
     "told": ('You told me on {date}: "{text}"', "你在 {date} 告诉过我：“{text}”"),
     "fact": ("{key}: {value}", "{key}：{value}"),
@@ -82,11 +85,14 @@ def decided(question: str, system: str, tools: Sequence[str]) -> AIMessage | str
     """Choose a tool for what the user wrote, or answer from the prompt."""
     wish = wanted_call(question)
     if wish is None and rules.is_question(question):
-        lines = section(system, prompts.MEMORIES)
-        if lines is None and "recall" in tools:
+        lines, passages = section(system, prompts.MEMORIES), section(system, prompts.PASSAGES)
+        if passages is None and NAME in tools and rules.DOCUMENT.search(question):
+            wish = (NAME, {"query": question[:2000]})
+        elif lines is None and passages is None and "recall" in tools:
             wish = ("recall", {"query": question[:2000]})
         else:
-            return from_memory(question, lines or [], section(system, prompts.FACTS) or [])
+            known = from_memory(question, lines or [], section(system, prompts.FACTS) or [])
+            return with_documents(question, passages, known)
     if wish is None:
         return say("other", question)
     name, args = wish
@@ -125,6 +131,8 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
         elif result.name == "recall" and data:
             close = [one for one in data.get("memories", []) if (one.get("score") or 1) >= CLOSE]
             lines.append(from_memory(question, close, []))
+        elif result.name == NAME and data:
+            lines.append(with_documents(question, data.get("passages", []), say("unknown", question)))
         else:
             lines.append(text)
     return "\n".join(lines)
@@ -135,6 +143,17 @@ def from_memory(question: str, memories: Sequence[dict[str, Any]], facts: Sequen
     lines = [say("told", question, date=one["date"], text=one["text"]) for one in memories]
     lines += [say("fact", question, **fact) for fact in facts if rules.asks_for(question, str(fact["key"]))]
     return "\n".join(lines) or say("unknown", question)
+
+
+def with_documents(question: str, passages: Sequence[dict[str, Any]] | None, known: str) -> str:
+    """Put what the documents say before what else is known; None for the passages means that there are no documents."""
+    is_known = known != say("unknown", question)
+    if not passages:
+        return known if is_known or passages is None else say("unwritten", question)
+    one, text = rules.best_sentence(question, passages)
+    place = ", ".join(filter(None, (one["source"], one["heading"], one["position"])))
+    written = say("written", question, text=text, cite=one["cite"], place=place)
+    return f"{written}\n{known}" if is_known else written
 
 
 def say(what: str, question: str, **values: Any) -> str:

@@ -2,11 +2,15 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 from zoneinfo import available_timezones
 
+from memory.words import query_terms, terms
 from nodes.calculator import SUPERSCRIPT
 
+MOST_QUOTED = 300
 READ_CHARS = 2_000
 """Of a longer text only as much of either end is read: the patterns are made for what people type."""
 
@@ -85,6 +89,10 @@ SUM_BEFORE = re.compile(
 SUM_AFTER = re.compile(r"^\s*(?:=|等于|是多少|得多少|得几|是几|equals\b|makes\b)", re.IGNORECASE)
 AROUND_SUM = re.compile(
     r"^\W*(?:please|请|请问)?[\s:：]*|[\s?？=。.!！]*(?:please|谢谢)?[\s?？=。.!！]*$", re.IGNORECASE
+)
+DOCUMENT = re.compile(
+    r"\b(?:documents?|handbook|manual|polic(?:y|ies)|guide|paper|files?)\b|文档|手册|文件|资料|制度|规定|说明书",
+    re.IGNORECASE,
 )
 THINGS = re.compile(
     r"https?://\S+|[\w.+-]+@[\w-]+\.\w+|(?:[A-Za-z]:)?[\\/][\w./\\-]+|\b[A-Za-z]+[-_]?\d[\w-]*\b|\b\d[\d.,:/-]*\d\b|[“\"《][^”\"》]{2,60}[”\"》]"
@@ -234,3 +242,27 @@ def asks_for(question: str, key: str) -> bool:
 def things_in(text: str) -> list[str]:
     """Return the identifiers of a text: links, addresses, paths, codes, numbers, titles."""
     return [found.rstrip(".,;:") for found in THINGS.findall(text)]
+
+
+def best_sentence(question: str, passages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], str]:
+    """Return the sentence or row that shares most words with a question, and its passage; the first passages go first."""
+    asked = set(query_terms(question))
+    found = [(passage, one) for passage in passages for one in sentences_of(str(passage["text"]))]
+    if not found:
+        return passages[0], str(passages[0]["text"])[:MOST_QUOTED]
+    passage, sentence = max(found, key=lambda pair: len(asked & set(terms(pair[1]))))
+    return passage, sentence[:MOST_QUOTED]
+
+
+def sentences_of(passage: str) -> list[str]:
+    """Cut a passage into sentences and rows of tables, titles and the headers of tables left out."""
+    found: list[str] = []
+    for line in passage.splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if line.startswith("|") and not line.strip("|-: "):
+            found = found[:-1]
+        elif line.startswith("|"):
+            found.append(" · ".join(cells))
+        elif not line.lstrip().startswith(("#", "```")):
+            found += sentences(line)
+    return found

@@ -46,13 +46,20 @@ def recall_line(detail: Any) -> str:
     if detail.get("status") == "failed":
         return f"recall failed: {short(detail.get('error', ''))}"
     found = f"{many(detail.get('memories'), 'memory', 'memories')}, {many(detail.get('facts'), 'fact')}"
+    found += f", {many(detail['passages'], 'passage')}" if detail.get("passages") else ""
     return f"recall {short(detail.get('query', ''))!r}: {detail.get('status', 'off')}, {found}"
 
 
 def recall_below(detail: Any) -> list[str]:
     """List the hits with score and reason."""
     hits = detail.get("memories") or []
-    return [f"{scored(one['score'])}  {one['at'][:10]}  {one['text']}  [{one['why']}]" for one in hits]
+    lines = [f"{scored(one['score'])}  {one['at'][:10]}  {one['text']}  [{one['why']}]" for one in hits]
+    return lines + [f"{scored(one['score'])}  {place(one)}" for one in detail.get("passages") or []]
+
+
+def place(one: Any) -> str:
+    """Write where a passage of a document stands, after the number that it is cited by."""
+    return f"[{one['number']}] " + ", ".join(filter(None, (one["source"], one["heading"], one["position"])))
 
 
 def scored(score: float | None) -> str:
@@ -72,7 +79,8 @@ def reason_line(detail: Any) -> str:
 def reason_below(detail: Any) -> list[str]:
     """List what was changed on the way to the model, and what it was told of a first answer that was none."""
     sent_back = [f"sent back: {detail['objection']}"] if detail.get("objection") else []
-    return [*detail.get("changes", []), *sent_back]
+    cites = [f"cites {place(one)}" for one in detail.get("cited") or []]
+    return [*detail.get("changes", []), *sent_back, *cites]
 
 
 def tools_line(detail: Any) -> str:

@@ -6,6 +6,7 @@ The order is the store's; from it what adds nothing new moves back (maximal marg
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from memory.text import clean
 NEAR_BEST = 0.6
 """A hit below this share of the best one's cosine is chance (measured: DECISIONS.md)."""
 
-LEAST_WORDS = 0.25
-"""A hit by words alone that holds less of the question's weight than this is chance (measured: DECISIONS.md)."""
+LEAST_SHARE, LEAST_SHARE_MORE = 0.08, 0.07
+"""Of the weight of the question's words a hit must hold so much to be more than chance, and so much more for each ten
+times as many items that it was found among (measured: DECISIONS.md)."""
 
 WEIGHT_OF_CLOSENESS = 0.7
 """Against that of being unlike what is chosen already. At .5 a chance hit overtakes the third allergy."""
@@ -87,8 +89,13 @@ def too_far(hit: SearchItem, floors: Sequence[tuple[float, str]]) -> str:
     """Say why a hit is chance; empty if it is not."""
     if hit.score is not None:
         return next((why for floor, why in floors if hit.score < floor), "")
-    is_chance = getattr(hit, "parts", None) and keyword_share(hit) < LEAST_WORDS
-    return f"holds under {LEAST_WORDS:.0%} of the question's words" if is_chance else ""
+    return "" if shares_words(hit) else "shares too few words with the question"
+
+
+def shares_words(hit: SearchItem) -> bool:
+    """Whether a hit holds more of the question's words than chance; of another store's hit nothing is known."""
+    among = getattr(hit, "among", None)
+    return among is None or keyword_share(hit) >= LEAST_SHARE + LEAST_SHARE_MORE * log10(max(among, 1))
 
 
 def looked_up(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:

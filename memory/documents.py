@@ -8,11 +8,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from math import log10
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
-from memory.closeness import LEAST_WORDS, keyword_share
+from memory.closeness import shares_words
 from memory.labels import label, unlabel
 from memory.owner import BadUser, Namespace
 from memory.passages import Document, Passage, split
@@ -23,8 +24,9 @@ SHARED = ""
 """The owner of collections that every user reads; no user has this id."""
 
 EVERY = "*"
-CERTAIN = 2.0
-"""A passage that shares few words with the question must be so many times as close as two unrelated texts may be."""
+CLOSER = 0.1
+"""A passage that shares few words with the question must be closer than unrelated texts may be, and by so much more for
+each ten times as many passages that it was found among: chance has more tries (measured: DECISIONS.md)."""
 MOST_FILES = 10**6
 AT_ONCE = 256
 """Passages in one stroke: about 5 MB of vectors, four seconds of the built-in embedder."""
@@ -181,11 +183,7 @@ def search_documents(
     A passage is left out that holds few of the question's words and is not close to it; `threshold` is the least cosine
     that counts as close. Passages of a revision that does not hold are passed over.
     """
-    prefixes = [
-        prefix
-        for owner in (user, SHARED)
-        for prefix in ([owned_by(owner)] if EVERY in collections else [place_of(owner, one) for one in collections])
-    ]
+    prefixes = readable(user, collections)
     query, wanted = clean(query), limit
     if not prefixes or limit <= 0 or not query.strip():
         return []
@@ -195,6 +193,20 @@ def search_documents(
         if len(found) >= limit or len(hits) < wanted:
             return found[:limit]
         wanted *= 4
+
+
+def has_documents(store: BaseStore, *, user: str, collections: Sequence[str] = (EVERY,)) -> bool:
+    """Whether there is anything to find for this user."""
+    return any(store.search(prefix, limit=1) for prefix in readable(user, collections))
+
+
+def readable(user: str, collections: Sequence[str]) -> list[Namespace]:
+    """Name the places that a user may search: all of their own and the shared ones, or those of some names."""
+    return [
+        prefix
+        for owner in (user, SHARED)
+        for prefix in ([owned_by(owner)] if EVERY in collections else [place_of(owner, one) for one in collections])
+    ]
 
 
 def hits_in(store: BaseStore, prefixes: Sequence[Namespace], query: str, limit: int) -> list[SearchItem]:
@@ -207,9 +219,10 @@ def hits_in(store: BaseStore, prefixes: Sequence[Namespace], query: str, limit: 
 
 def is_close(hit: SearchItem, store: BaseStore, threshold: float | None) -> bool:
     """Whether a hit is more than chance: by its words, or by its meaning where the embedder's floor is known."""
-    floor = getattr(store, "threshold", 0.0)
-    least = threshold if threshold is not None else CERTAIN * floor if floor > 0 else 1.0
-    return keyword_share(hit) >= LEAST_WORDS or (hit.score is not None and hit.score >= least)
+    floor, among = getattr(store, "threshold", 0.0), getattr(hit, "among", 0)
+    least = floor + CLOSER * log10(max(among, 1)) if floor or not among else 1.0
+    least = least if threshold is None else threshold
+    return bool(among and shares_words(hit)) or (hit.score is not None and hit.score >= least)
 
 
 def in_their_files(store: BaseStore, hits: Sequence[SearchItem]) -> Iterator[Found]:

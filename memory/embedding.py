@@ -20,11 +20,12 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import ensure_embeddings
 from numpy.typing import ArrayLike, NDArray
 
+from memory.text import cut
+
 Vectors = NDArray[np.float32]
 Encode = Callable[[list[str], bool], Sequence[ArrayLike] | Vectors]
 """(texts, are they queries?) -> one vector per text."""
 
-_SENTENCE_END = re.compile(r"[。！？!?…]+[”’」』）)\"']*|\.(?=\s)|\n+")
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -110,15 +111,6 @@ class Embedder:
         raise EmbeddingError(
             f"{self.fingerprint.model}: the vector of text {position + 1} of {count} {reason}", position
         )
-
-
-def cut(text: str, low: int, high: int) -> int:
-    """Find where to cut in low..high: after the last sentence end, else after the last space, else `high`."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, low, high)]
-    if ends:
-        return ends[-1]
-    space = max(text.rfind(" ", low, high), text.rfind("\n", low, high))
-    return space + 1 if space > low else high
 
 
 class Lazy:

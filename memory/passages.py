@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.embedding import cut
+from memory.text import cut
 
 Kind = Literal["markdown", "text", "table", "code"]
 
@@ -49,7 +49,7 @@ class Document:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A piece of a document. `lead` repeats what its text lacks: titles above it, the header of its table.
+    """A piece of a document. `lead` repeats what its text lacks: titles above it on one line, the header of its table.
 
     `heading` is the path of titles; `position` tells pages, or lines where there are none.
     """
@@ -58,6 +58,11 @@ class Passage:
     lead: str
     heading: tuple[str, ...]
     position: str
+
+    @property
+    def shown(self) -> str:
+        """The text under its table's header, which whoever reads it needs."""
+        return self.lead.partition("\n")[2] + self.text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +119,7 @@ def lead_of(title: str, above: Sequence[str], header: str) -> str:
     """Write what stands above a passage and not in it."""
     titles = [title, *above] if title and title not in above[:1] else list(above)
     line = " › ".join(one for one in titles if one)
-    return (line[:MOST_LEAD] + "\n" if line else "") + header
+    return f"{line[:MOST_LEAD]}\n{header}" if line or header else ""
 
 
 def packed(found: Iterator[Piece], most: int, text: str) -> Iterator[list[Piece]]:

@@ -24,14 +24,16 @@ Allowed = dict[int, Stored]
 
 
 class Hit(SearchItem):
-    """A search result. `score` is the cosine to the query; `parts` says why the item is where it is."""
+    """A search result. `score` is the cosine to the query, `parts` says why it is where it is, `among` of how many."""
 
-    __slots__ = ("id", "parts", "ttl")
+    __slots__ = ("among", "id", "parts", "ttl")
 
-    def __init__(self, stored: Stored, score: float | None = None, found: Fused[int] | None = None) -> None:
+    def __init__(
+        self, stored: Stored, score: float | None = None, found: Fused[int] | None = None, *, among: int = 0
+    ) -> None:
         place = (stored.namespace, stored.key, stored.value, stored.created_at, stored.updated_at)
         super().__init__(*place, score)
-        self.id = stored.id
+        self.among, self.id = among, stored.id
         self.ttl = stored.ttl
         self.parts: dict[str, float | int | None] = {}
         if found:
@@ -68,7 +70,7 @@ class Search:
         meaning = self._index.query(question.text)
         allowed = allow(self._record, question)
         ranking = self._rank(question, meaning, allowed, both=self._index.hybrid or meaning is None)
-        hits = self._read(ranking[question.offset :])
+        hits = self._read(ranking[question.offset :], question.scope)
         missing = question.limit - len(hits)
         if missing <= 0 or len(ranking) >= question.offset + question.limit:
             return hits
@@ -82,11 +84,12 @@ class Search:
         meaning = self._index.query(question.text)
         allowed = allow(self._record, question)
         threads = self._record.threads(question.scope) if neighbours else ()
-        return self._read(self._rank(question, meaning, allowed, both=True, threads=threads))
+        return self._read(self._rank(question, meaning, allowed, both=True, threads=threads), question.scope)
 
-    def _read(self, ranking: list[Fused[int]]) -> list[Hit]:
+    def _read(self, ranking: list[Fused[int]], scope: Scope) -> list[Hit]:
         rows = self._record.rows([fused.key for fused in ranking])
-        return [Hit(rows[fused.key], fused.vector, fused) for fused in ranking if fused.key in rows]
+        found = [fused for fused in ranking if fused.key in rows]
+        return [Hit(rows[fused.key], fused.vector, fused, among=scope.documents) for fused in found]
 
     def _rest(self, scope: Scope, allowed: Allowed | None, found: set[int], start: int, missing: int) -> list[Stored]:
         if allowed is None:

@@ -7,6 +7,7 @@ import re
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
+SENTENCE_END = re.compile(r"[。！？!?…]+[”’」』）)\"']*|\.(?=\s)|\n+")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -43,3 +44,12 @@ def is_chinese(text: str) -> bool:
     han = len(re.findall(r"[\u3400-\u9fff]", text))
     kana = re.search(r"[\u3040-\u30ff]", text)
     return han > 0 and not kana
+
+
+def cut(text: str, low: int, high: int) -> int:
+    """Find where to cut in low..high: after the last sentence end, else after the last space, else `high`."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text, low, high)]
+    if ends:
+        return ends[-1]
+    space = max(text.rfind(" ", low, high), text.rfind("\n", low, high))
+    return space + 1 if space > low else high

@@ -86,6 +86,15 @@ class Context:
             description="Cosine similarity under which a memory is not brought up; empty for the embedder's own.",
         ),
     ] = None
+    collections: Annotated[
+        tuple[str, ...],
+        Field(
+            description="Names of the collections of documents that are searched, the user's and shared ones; `*`: all."
+        ),
+    ] = ("*",)
+    passages_k: Annotated[
+        int, Field(ge=0, le=20, description="How many passages of documents are put into the prompt at most.")
+    ] = 3
     max_messages: Annotated[
         int,
         Field(ge=4, le=10_000, description="Messages on the page above which the older half is summarised."),
@@ -118,7 +127,7 @@ class Context:
 
     def mounts(self, tool: str) -> bool:
         """Whether the model may call this tool in this run. Memory tools go with the memory policy and the blocks."""
-        if self.memory == "inject" and tool == "recall":
+        if self.memory == "inject" and tool in ("recall", "search_documents"):
             return False
         if tool in EDIT_TOOLS and all(spec.read_only for spec in self.blocks):
             return False

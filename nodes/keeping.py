@@ -53,8 +53,9 @@ def read_texts(state: Mapping[str, Any], mounted: Mapping[str, Mounted]) -> list
     """Return the texts by others that the model has before it: results, what was recalled, the summary of both."""
     results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     texts = [text_of(message) for message in results if not is_own(mounted.get(str(message.name)))]
-    recalled = (state.get("recalled") or {}).get("memories", [])
-    return [*texts, *(memory["text"] for memory in recalled), *filter(None, [state.get("summary")])]
+    recalled = state.get("recalled") or {}
+    shown = [*recalled.get("memories", []), *recalled.get("passages", [])]
+    return [*texts, *(one["text"] for one in shown), *filter(None, [state.get("summary")])]
 
 
 def is_own(mounted: Mounted | None) -> bool:

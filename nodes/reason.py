@@ -15,11 +15,12 @@ from nodes.context import Context, context_of
 from nodes.contract import Mounted
 from nodes.core import core_memory
 from nodes.cut import can_cut
+from nodes.document_tools import cited
 from nodes.recall import admitted, recall
 from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
-from nodes.text import calls_of, is_blank, last_human
+from nodes.text import calls_of, is_blank, last_human, text_of
 from nodes.tokens import corrected, message_tokens, reported_tokens
 from nodes.trace import ReasonDetail, Watch
 from nodes.valid import merged
@@ -68,6 +69,7 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
         told["why"] = answer.reason
     else:
         told |= {"counted": reported_tokens(answer), "calls": [name for _, name in calls_of(answer)]}
+        told["cited"] = cited(text_of(said), state)
     return {
         "messages": [said],
         "stop_reason": stop,
@@ -165,6 +167,7 @@ def nothing_sent(number: int) -> ReasonDetail:
         changes=[],
         objection="",
         calls=[],
+        cited=[],
         stop_reason="",
         why="",
     )

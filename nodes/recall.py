@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
+from langgraph.store.base import BaseStore
 
 from memory.catalogue import Catalogue, Thread
 from memory.facts import Facts
@@ -11,6 +12,7 @@ from memory.memories import Memories, Memory
 from nodes.calls import Update
 from nodes.close import is_closing
 from nodes.context import Context, NotYourThread, check_tools, context_of, thread_of, user_of
+from nodes.document_tools import passages_on, place_of
 from nodes.recovery import left_behind
 from nodes.state import Recalled, State
 from nodes.text import question_of
@@ -29,7 +31,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
     user, watch = admitted(state, runtime, tools), Watch("recall")
     found = left_behind(state["messages"])
     if is_closing(state):
-        told = RecallDetail(query="", status="off", memories=[], facts=0, error="")
+        told = RecallDetail(query="", status="off", memories=[], facts=0, passages=[], error="")
         return {"messages": found, "owner": user, "stop_reason": "closed", "steps": watch.step(told)}
     question = question_of(state["messages"])
     recalled = recalled_for(question, runtime)
@@ -38,6 +40,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
         status=recalled["status"],
         memories=recalled["memories"],
         facts=len(recalled["facts"]),
+        passages=[place_of(one) for one in recalled["passages"]],
         error=recalled["error"],
     )
     update = {"messages": found, "owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False}
@@ -45,25 +48,40 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
-    """Look up facts always and memories if the policy injects them. A failed search is said, never raised."""
-    context, store = context_of(runtime), runtime.store
-    recalled = Recalled(status="off", memories=[], facts=[], error="")
-    if store is None:
+    """Look up facts always, memories and documents if the policy injects them. A failed search is said, not raised."""
+    recalled = Recalled(status="off", memories=[], facts=[], passages=[], documents="off", error="")
+    if runtime.store is None:
         return recalled
-    user = user_of(runtime)
     try:
-        newest = sorted(Facts(store, user=user).all(), key=lambda fact: fact.since, reverse=True)
-        recalled["facts"] = [(fact.key, fact.value) for fact in newest]
-        if context.memory in ("inject", "both"):
-            found = Memories(store, user=user).search(
-                question, limit=context.recall_k, threshold=context.recall_threshold
-            )
-            ended = Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread_of())
-            recalled["memories"] = [*map(shown, found), *map(shown_thread, ended)]
-            recalled["status"] = "found" if recalled["memories"] else "nothing"
+        look_up_memory(recalled, question, runtime.store, runtime)
     except Exception as error:  # the turn goes on without memory, and says so
         recalled |= {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+    try:
+        look_up_documents(recalled, question, runtime.store, runtime)
+    except Exception as error:
+        recalled |= {"documents": "failed", "error": f"{type(error).__name__}: {error}"}
     return recalled
+
+
+def look_up_memory(recalled: Recalled, question: str, store: BaseStore, runtime: Runtime[Context]) -> None:
+    """Fill in facts, and what of memories and earlier conversations is close to the question."""
+    context, user = context_of(runtime), user_of(runtime)
+    newest = sorted(Facts(store, user=user).all(), key=lambda fact: fact.since, reverse=True)
+    recalled["facts"] = [(fact.key, fact.value) for fact in newest]
+    if context.memory in ("inject", "both"):
+        found = Memories(store, user=user).search(question, limit=context.recall_k, threshold=context.recall_threshold)
+        ended = Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread_of())
+        recalled["memories"] = [*map(shown, found), *map(shown_thread, ended)]
+        recalled["status"] = "found" if recalled["memories"] else "nothing"
+
+
+def look_up_documents(recalled: Recalled, question: str, store: BaseStore, runtime: Runtime[Context]) -> None:
+    """Fill in what of the user's documents is close to the question."""
+    context = context_of(runtime)
+    if context.memory in ("inject", "both") and context.passages_k:
+        passages = passages_on(question, store, runtime)
+        recalled["passages"] = passages or []
+        recalled["documents"] = "off" if passages is None else "found" if passages else "nothing"
 
 
 def shown_thread(thread: Thread) -> RecalledMemory:

@@ -26,7 +26,7 @@ from nodes.state import State
 from nodes.text import question_of, text_of
 from nodes.trace import RememberDetail, Watch
 
-REPEATING = {"recall", "session_search", "tool_result"}
+REPEATING = {"recall", "search_documents", "session_search", "tool_result"}
 """Tools whose results repeat what was kept before."""
 
 

@@ -14,7 +14,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from typing_extensions import TypedDict
 
 from memory.text import clean_all
-from nodes.trace import RecalledMemory, Step
+from nodes.trace import RecalledMemory, RecalledPassage, Step
 
 StopReason = Literal[
     "answered",
@@ -30,11 +30,16 @@ StopReason = Literal[
 
 
 class Recalled(TypedDict):
-    """What recall found. `nothing` and `failed` are different: `error` says why a search failed."""
+    """What recall found. `nothing` and `failed` are different: `error` says why a search failed.
+
+    `status` speaks of memory, `documents` of the search in documents.
+    """
 
     status: Literal["found", "nothing", "failed", "off"]
     memories: list[RecalledMemory]
     facts: list[tuple[str, str]]
+    passages: list[RecalledPassage]
+    documents: Literal["found", "nothing", "failed", "off"]
     error: str
 
 

@@ -14,6 +14,7 @@ from nodes.block_tools import BLOCK_TOOLS
 from nodes.calculator import BadExpression, calculate
 from nodes.context import context_of, thread_of, user_of
 from nodes.contract import Mounted, marked, mount
+from nodes.document_tools import search_in_documents
 from nodes.failures import ToolProblem
 from nodes.memory_tools import MEMORY_TOOLS, Runtime, store_of
 from nodes.results import cut_before
@@ -98,6 +99,7 @@ OWN_TOOLS: tuple[Mounted, ...] = tuple(
             *MEMORY_TOOLS,
             *BLOCK_TOOLS,
             session_search,
+            search_in_documents,
             marked(computes=True)(calculator),
             marked(computes=True, repeatable=True)(current_time),
             tool_result,

@@ -28,6 +28,22 @@ class RecalledMemory(TypedDict):
     why: str
 
 
+class CitedPassage(TypedDict):
+    """A passage of a document and its place; `number` is the one to cite it by in this turn."""
+
+    number: int
+    source: str
+    heading: str
+    position: str
+    score: float | None
+
+
+class RecalledPassage(CitedPassage):
+    """A passage as the model reads it."""
+
+    text: str
+
+
 class RecallDetail(TypedDict):
     """What was looked for and found; `status` is "off" if nothing was searched, `error` says why a search failed."""
 
@@ -35,6 +51,7 @@ class RecallDetail(TypedDict):
     status: Literal["found", "nothing", "failed", "off"]
     memories: list[RecalledMemory]
     facts: int
+    passages: list[CitedPassage]
     error: str
 
 
@@ -44,7 +61,8 @@ class ReasonDetail(TypedDict):
     `sent` messages of `tokens` by our estimate, `counted` by the provider (0 if it did not say), with `tools` mounted;
     `page_tokens` is what the whole page would need. `changes` says what was repaired, shortened or left out in between.
     `objection` is what the first answer was sent back with, "broken_off" if it was just asked for again; `calls` names
-    the tools called, `stop_reason` is empty while the turn goes on, `why` says what went wrong.
+    the tools called, `cited` the passages of documents that the answer names. `stop_reason` is empty while the turn
+    goes on, `why` says what went wrong.
     """
 
     number: int
@@ -56,6 +74,7 @@ class ReasonDetail(TypedDict):
     changes: list[str]
     objection: str
     calls: list[str]
+    cited: list[CitedPassage]
     stop_reason: str
     why: str
 
