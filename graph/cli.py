@@ -81,16 +81,20 @@ def parser() -> argparse.ArgumentParser:
     ask = add("ask", "Ask one question; stdout is the answer alone.")
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
-    memory = add("memory", "Look into a user's long-term memory, and edit its blocks.")
+    memory = add("memory", "Look into a user's long-term memory, edit its blocks, carry it elsewhere, or erase it.")
     memory.add_argument(
         "action",
-        choices=["list", "search", "blocks", "edit", "undo", "reindex"],
+        choices=["list", "search", "blocks", "edit", "undo", "reindex", "export", "import", "forget-user"],
         help="blocks: core memory, or with a LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
-        "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder",
+        "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder; "
+        "export USER: everything of a user as JSON Lines, without checkpoints; import FILE: an export, into a user who "
+        "has nothing yet; forget-user USER: erase everything of a user from all files",
     )
-    memory.add_argument("query", nargs="?", default="", help="what to search for, or the label of a block")
+    memory.add_argument("query", nargs="?", default="", help="what to search for; or the LABEL, USER or FILE")
     memory.add_argument("--text", help="edit: the new text, instead of the editor; - reads it from stdin")
     memory.add_argument("--to", metavar="VERSION", type=int, help="undo: the version to bring back")
+    memory.add_argument("--output", metavar="FILE", help="export: where to (default: stdout)")
+    memory.add_argument("--yes", action="store_true", help="forget-user: without asking")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
     threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.")

@@ -19,6 +19,7 @@ from graph.agent import Agent, build_agent, compiled, open_agent
 from graph.agent_doctor import diagnose
 from graph.block_commands import BLOCK_COMMANDS, blocks_from
 from graph.doctor import examine
+from graph.estate import ACTIONS as ESTATE
 from graph.locks import ThreadBusy
 from graph.models import ModelShelf
 from graph.records import memory, print_json, threads
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = {
         "chat": chat,
         "ask": ask,
-        "memory": BLOCK_COMMANDS.get(getattr(arguments, "action", ""), memory),
+        "memory": {**BLOCK_COMMANDS, **ESTATE}.get(getattr(arguments, "action", ""), memory),
         "threads": threads,
         "graph": graph,
         "doctor": doctor,

@@ -23,6 +23,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from graph.settings import CannotStart
+from memory.sql import scrub
 
 MAX_THREAD_CHARS = 512
 BUSY_TIMEOUT_S = 30
@@ -156,8 +157,7 @@ class Saver(InThreads, SqliteSaver):
         """Give the room of what was deleted back to the disk; return the file's bytes before and after."""
         with self.lock:
             before = self.size()
-            self.conn.execute("VACUUM")
-            self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            scrub(self.conn, "the checkpoints")
             return before, self.size()
 
     def size(self) -> int:

@@ -9,16 +9,14 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.clients import close_client
 from memory.errors import StoreError, Unwritable
 from memory.record import Scope
 from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
@@ -43,29 +41,6 @@ _DUE = (
 )
 
 log = logging.getLogger(__name__)
-_spelling = count()
-
-
-def open_folder(path: Path) -> "ClientAPI":
-    """Open an embedded Chroma of our own."""
-    import chromadb  # takes over a second; a small store is searched without it
-    from chromadb.config import Settings
-
-    # Chroma shares one system per spelling of a path: with our own spelling it is ours to close and reopen.
-    own = f"{path}/{'./' * (next(_spelling) % 64)}"
-    return chromadb.PersistentClient(own, settings=Settings(anonymized_telemetry=False))
-
-
-def open_server(url: str) -> "ClientAPI":
-    """Connect to `chroma run`."""
-    import chromadb
-    from chromadb.config import Settings
-
-    parts = urlsplit(url)
-    secure = parts.scheme == "https"
-    settings = Settings(anonymized_telemetry=False)
-    port = parts.port or (443 if secure else 8000)
-    return chromadb.HttpClient(parts.hostname or "localhost", port, ssl=secure, settings=settings)
 
 
 class Chroma:
@@ -237,6 +212,24 @@ class Chroma:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._note_empty()
 
+    def empty(self) -> None:
+        """Delete everything, so that no file holds what was deleted before; the record fills it again."""
+        with self._lock, self._db.indexing():
+            if self._folder is None:
+                self._client = self._client or self._connect()
+                for name in self._collections(self._client):
+                    self._client.delete_collection(name)
+            self._start_anew()
+        if self._folder is not None and self._folder.exists():
+            raise Unwritable(f"{self._folder} cannot be deleted: another program holds its files; end it and try again")
+
+    def _collections(self, client: "ClientAPI", *, but: str = "") -> list[str]:
+        """Name the collections of this record, and in a folder of ours all others."""
+        with self._db.reading() as session:
+            family = family_of(get_meta(session, "record") or "")
+        names = [one.name for one in client.list_collections() if one.name != but]
+        return [name for name in names if self._folder or name.startswith(family)]
+
     def _note_empty(self) -> None:
         with self._db.writing() as session:
             self._advance(session)
@@ -253,11 +246,9 @@ class Chroma:
                 f"SELECT coalesce(sum(CASE WHEN state = {IN_CHROMA} THEN in_chroma ELSE 0 END), 0), "
                 f"coalesce(sum(CASE WHEN state = {IN_CHROMA} THEN 0 ELSE in_chroma + parts END), 0) FROM mem_items"
             )[0]
-        family = f"palimpsest-{record[:16]}-"
-        name = family + hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
-        for other in client.list_collections():
-            if other.name != name and (self._folder or other.name.startswith(family)):
-                client.delete_collection(other.name)
+        name = family_of(record) + hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
+        for other in self._collections(client, but=name):
+            client.delete_collection(other)
         collection = self._collection_named(client, name)
         if not known <= collection.count() <= known + pending:
             client.delete_collection(name)
@@ -279,17 +270,12 @@ class Chroma:
         with self._lock:
             client, self._client, self._collection = self._client, None, None
             if client is not None:
-                sessions = _http_sessions(client)
-                with suppress(Exception):  # a folder deleted under us cannot be closed better than this
-                    client.close()  # type: ignore[attr-defined]
-                for session in sessions:
-                    session.close()
+                close_client(client)
 
 
-def _http_sessions(client: Any) -> list[Any]:
-    """Return the connections to a server, of which Chroma's own `close` leaves two open."""
-    servers = [getattr(part, "_server", None) for part in (client, getattr(client, "_admin_client", None))]
-    return [session for server in servers if (session := getattr(server, "_session", None)) is not None]
+def family_of(record: str) -> str:
+    """Name what the collections of one record have in common, whatever the embedder."""
+    return f"palimpsest-{record[:16]}-"
 
 
 def _items(names: Sequence[str]) -> list[int]:

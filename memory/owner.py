@@ -10,6 +10,9 @@ Namespace = tuple[str, ...]
 
 LISTED_AT_ONCE = 200
 
+ROOTS = ("users", "documents")
+"""What is a user's own lies under `(root, U)`, and nowhere else."""
+
 
 class BadUser(ValueError):
     """A user id that is no text or is blank."""
@@ -19,7 +22,13 @@ def owned(user: str, *kind: str) -> Namespace:
     """Name the place of one kind of memory of one user: `("users", U, kind…)`, ids encoded as labels."""
     if not isinstance(user, str) or not user.strip():
         raise BadUser(f"a user id must be a non-blank text, got {user!r}; pass one with --user or Context(user=…)")
-    return ("users", label(user), *(label(part) for part in kind))
+    return (ROOTS[0], label(user), *(label(part) for part in kind))
+
+
+def places_of(user: str) -> list[Namespace]:
+    """Name the prefixes of all that is a user's own."""
+    _, name = owned(user)
+    return [(root, name) for root in ROOTS]
 
 
 def everything(store: BaseStore, namespace: Namespace, condition: dict[str, Any] | None = None) -> list[Item]:

@@ -17,6 +17,7 @@ from memory.sql import BUSY_TIMEOUT_S, Row, Session
 # Advisory locks: numbers that mean the same to every process at this database.
 _WRITING, _INDEXING, _CREATING = 5_209_001, 5_209_002, 5_209_003
 CONNECTIONS_MAX = 10
+_TABLES = ("store", "mem_meta", "mem_spaces", "mem_items", "mem_postings", "mem_vectors")
 
 
 class PostgresSession:
@@ -114,14 +115,16 @@ class Postgres:
             finally:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (_CREATING,))
 
+    def scrub(self) -> None:
+        """Let the server use the room of what was deleted again; when it does, is its own affair."""
+        with self._connection() as connection:
+            connection.execute(f"VACUUM {', '.join(_TABLES)}".encode())
+
     def size(self) -> int:
         """Measure our tables and LangGraph's."""
-        sql = (
-            "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM "
-            "unnest(ARRAY['store', 'mem_meta', 'mem_spaces', 'mem_items', 'mem_postings', 'mem_vectors']) name"
-        )
+        sql = "SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint FROM unnest(%s::text[]) name"
         with self._connection() as connection:
-            row = connection.execute(sql).fetchone()
+            row = connection.execute(sql, ([*_TABLES],)).fetchone()
         return int(row[0]) if row else 0
 
     def close(self) -> None:

@@ -58,6 +58,9 @@ class Database(Protocol):
     def create(self) -> None:
         """Let LangGraph's own store create or migrate its table."""
 
+    def scrub(self) -> None:
+        """Rid the files of what was deleted."""
+
     def size(self) -> int:
         """Return the bytes in use, derived indexes included."""
 
@@ -150,6 +153,11 @@ class Sqlite:
         with self.indexing(), self._locks["write"]:
             SqliteStore(self._writer).setup()
 
+    def scrub(self) -> None:
+        """Rewrite the file without what was deleted from it."""
+        with self._locks["write"], _explained(self._path):
+            scrub(self._writer, self.name)
+
     def size(self) -> int:
         """Measure the folder."""
         return sum(file.stat().st_size for file in self._path.parent.rglob("*") if file.is_file())
@@ -159,6 +167,13 @@ class Sqlite:
         for lock, connection in zip(self._locks.values(), (self._reader, self._writer, self._turnstile), strict=True):
             with lock:
                 connection.close()
+
+
+def scrub(connection: sqlite3.Connection, name: str) -> None:
+    """Rewrite a database without what was deleted from it, and empty its log. Raises Unwritable if it is being read."""
+    connection.execute("VACUUM")
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise Unwritable(f"the log of {name} was being read all the time and still holds old pages; try again")
 
 
 @contextmanager

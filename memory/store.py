@@ -14,10 +14,12 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
 
 from memory import filters
-from memory.chroma import Chroma, open_folder, open_server
+from memory.chroma import Chroma
+from memory.clients import open_folder, open_server
 from memory.editing import Change, Values
 from memory.embedding import Embedder
-from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
+from memory.errors import StoreError
+from memory.estate import Estate
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
 from memory.keywords import Keywords
 from memory.namespaces import select
@@ -28,18 +30,6 @@ from memory.sql import Database, Sqlite
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import checked, encode, is_storable
 from memory.vectors import EXACT_MAX, Matrix, Vectors
-
-__all__ = [
-    "BadValue",
-    "ChromaStore",
-    "EmbedderChanged",
-    "Hit",
-    "NewerVersion",
-    "StoreError",
-    "Unreadable",
-    "Unwritable",
-    "open_store",
-]
 
 
 @contextmanager
@@ -111,6 +101,7 @@ class ChromaStore(BaseStore):
         self._legs = Legs(keywords=Keywords(db), vectors=vectors)
         self._upkeep = Upkeep(db, index, self._legs, chroma)
         self._search = Search(self._record, index, self._legs) if index else None
+        self.estate = Estate(db, self._record, self._legs, chroma, self._upkeep)
         with db.writing() as session:
             self._record.sweep(session)
         self._upkeep.wake()

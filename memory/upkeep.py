@@ -226,12 +226,18 @@ class Upkeep:
         counts = {"items": int(items), **dict(zip(names, map(int, sums), strict=True)), "due": int(due)}
         return {**counts, "embedder": embedder, "bytes": self._db.size()}
 
-    def close(self) -> None:
-        """Do what is due, or leave it to the next opening if it takes long; then let go of Chroma."""
+    def rest(self) -> None:
+        """Do nothing more: what is due is the next opening's."""
         self._closing.set()
         self._due.set()
         if self._thread is not None:
             self._thread.join()
+
+    def close(self) -> None:
+        """Do what is due, unless it rests, or leave it to the next opening if it takes long; then let go of Chroma."""
+        if self._closing.is_set():
+            return self._chroma.close()
+        self.rest()
         end = time.monotonic() + CLOSING_S
         self.settle(stroke=AT_ONCE, go_on=lambda due: due > 0 and time.monotonic() < end)
         self._chroma.close()

@@ -16,16 +16,9 @@ from langgraph.store.sqlite import SqliteStore
 from stores import Opener, hash_embedder, hashed
 
 from memory.embedding import Embedder, EmbeddingError, Fingerprint, Lazy, NoEmbedder
+from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
 from memory.indexing import WORDS_ALONE
-from memory.store import (
-    BadValue,
-    EmbedderChanged,
-    NewerVersion,
-    StoreError,
-    Unreadable,
-    Unwritable,
-    open_store,
-)
+from memory.store import open_store
 
 pytest_plugins = ["store_fixtures"]
 ANN = ("users", "ann")

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from langgraph.store.base import InvalidNamespaceError
 from stores import Opener, hash_embedder
 
+from memory.errors import BadValue
 from memory.labels import label, unlabel
-from memory.store import BadValue, ChromaStore
+from memory.store import ChromaStore
 from memory.values import encode
 
 pytest_plugins = ["store_fixtures"]

@@ -1,0 +1,49 @@
+"""Opening and closing Chroma's clients: a folder of our own, or a server."""
+
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+
+_spelling = count()
+
+
+def open_folder(path: Path) -> "ClientAPI":
+    """Open an embedded Chroma of our own."""
+    import chromadb  # takes over a second; a small store is searched without it
+    from chromadb.config import Settings
+
+    # Chroma shares one system per spelling of a path: with our own spelling it is ours to close and reopen.
+    own = f"{path}/{'./' * (next(_spelling) % 64)}"
+    return chromadb.PersistentClient(own, settings=Settings(anonymized_telemetry=False))
+
+
+def open_server(url: str) -> "ClientAPI":
+    """Connect to `chroma run`."""
+    import chromadb
+    from chromadb.config import Settings
+
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    settings = Settings(anonymized_telemetry=False)
+    port = parts.port or (443 if secure else 8000)
+    return chromadb.HttpClient(parts.hostname or "localhost", port, ssl=secure, settings=settings)
+
+
+def close_client(client: "ClientAPI") -> None:
+    """Let go of a client."""
+    sessions = http_sessions(client)
+    with suppress(Exception):  # a folder deleted under us cannot be closed better than this
+        client.close()  # type: ignore[attr-defined]
+    for session in sessions:
+        session.close()
+
+
+def http_sessions(client: Any) -> list[Any]:
+    """Return the connections to a server, of which Chroma's own `close` leaves two open."""
+    servers = [getattr(part, "_server", None) for part in (client, getattr(client, "_admin_client", None))]
+    return [session for server in servers if (session := getattr(server, "_session", None)) is not None]
