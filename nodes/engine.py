@@ -7,8 +7,8 @@ and runtime.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -125,7 +125,7 @@ class Engine:
 
     def course(self, request: ToolCallRequest) -> Course:
         """Take one call through the gates, run it, and conclude it."""
-        start, ran = time.monotonic(), Ran()
+        ran = Ran()
         try:
             request, marks = self.gate(request)
             yield from attempts(request, marks, ran)
@@ -133,7 +133,7 @@ class Engine:
             if is_control_flow(error):
                 raise
             ran.outcome = error
-        return (yield from concluded(request, ran, ms=round((time.monotonic() - start) * 1000)))
+        return (yield from concluded(request, ran))
 
     def gate(self, request: ToolCallRequest) -> tuple[ToolCallRequest, Marks]:
         """Return the request as it may run, with the tool's marks. Raises Refused and BadArguments."""
@@ -155,11 +155,21 @@ class Engine:
 
 @dataclass
 class Ran:
-    """What a call came to: a result or an error, after how many attempts of how many seconds each."""
+    """What a call came to: a result or an error, after how many attempts of at most how many seconds each."""
 
     outcome: Any = None
     attempts: int = 0
     seconds: float = 0
+    start: float = field(default_factory=time.monotonic)
+
+    def note(self, event: str, call: Mapping[str, Any], **values: Any) -> None:
+        """Log a step of the call."""
+        note(event, call, attempt=self.attempts, ms=self.ms, **values)
+
+    @property
+    def ms(self) -> int:
+        """Milliseconds since the call came in."""
+        return round((time.monotonic() - self.start) * 1000)
 
 
 def attempts(request: ToolCallRequest, marks: Marks, ran: Ran) -> Generator[Effect, Any, None]:
@@ -167,13 +177,13 @@ def attempts(request: ToolCallRequest, marks: Marks, ran: Ran) -> Generator[Effe
     ran.seconds = marks.timeout_s or context_of(request.runtime).tool_timeout_s
     for pause in (*PAUSES_S, None):
         ran.attempts += 1
-        note("start", request.tool_call, attempt=ran.attempts)
+        ran.note("start", request.tool_call)
         ran.outcome = yield Run(request=request, seconds=ran.seconds)
         if is_control_flow(ran.outcome):
             raise ran.outcome
         if pause is None or not marks.idempotent or not isinstance(ran.outcome, marks.transient):
             return
-        note("retry", request.tool_call, attempt=ran.attempts, error=type(ran.outcome).__name__)
+        ran.note("retry", request.tool_call, error=type(ran.outcome).__name__)
         yield Pause(seconds=pause)
 
 
@@ -182,16 +192,16 @@ def is_control_flow(outcome: Any) -> bool:
     return isinstance(outcome, GraphBubbleUp) or (isinstance(outcome, Exception) and is_invalid_resume(outcome))
 
 
-def concluded(request: ToolCallRequest, ran: Ran, *, ms: int) -> Course:
+def concluded(request: ToolCallRequest, ran: Ran) -> Course:
     """Log how a call ended and make its result: a message, or what a tool gave of messages and commands."""
-    call, record = request.tool_call, Record(ok=True, attempts=ran.attempts, ms=ms)
+    call, record = request.tool_call, Record(ok=True, attempts=ran.attempts, ms=ran.ms)
     if isinstance(ran.outcome, BaseException):
         failure = failure_of(ran.outcome, name=call["name"], seconds=ran.seconds)
         record = replace(record, ok=False, kind=failure.kind, id=failure.id)
-        note("error" if failure.ran else "refused", call, kind=failure.kind, attempt=ran.attempts, ms=ms)
+        ran.note("error" if failure.ran else "refused", call, kind=failure.kind)
         ran.outcome = ToolMessage(failure.text, tool_call_id=call["id"] or "")
     else:
-        note("done", call, attempt=ran.attempts, ms=ms)
+        ran.note("done", call)
     parts: list[Any] = []
     for part in ran.outcome if isinstance(ran.outcome, list) else [ran.outcome]:
         parts.append((yield from fitted(request, part, record)))

@@ -49,7 +49,7 @@ def can_run(call: Any) -> bool:
 
 def not_run(call: Any) -> Update:
     """Make the result of a call whose arguments never became a JSON object."""
-    note("refused", call, kind="invalid_arguments")
+    note("refused", call, attempt=0, ms=0, kind="invalid_arguments")
     failure = failure_of(broken(call), name=call["name"] or "", seconds=0)
     return {"messages": [result_message(call, failure.text, Record(ok=False, kind=failure.kind))]}
 

@@ -11,6 +11,7 @@ from langgraph.types import Command
 from tool_graphs import WAYS, aok, broken_call, call, ok, raising, record, result, results, session
 
 from nodes.context import Context
+from nodes.contract import marked
 
 pytestmark = [pytest.mark.parametrize("way", WAYS), pytest.mark.filterwarnings("ignore:tool '")]
 
@@ -114,24 +115,43 @@ def test_an_answer_of_many_calls_gets_as_many_results(way):
 
 
 def test_each_step_of_a_call_is_one_structured_line_without_arguments(way, caplog):
+    """Start, refused, retry, error and done, each with thread, step, tool, call, attempt and milliseconds."""
     caplog.set_level("INFO", "palimpsest.tools")
-    calls = [call("ok", "c1", x=424242), call("boom", "c2", x=1), call("nope", "c3")]
-    with session(calls, broken_call("c4"), "Done.", tools=[ok, *raising(ValueError("no"))], way=way) as s:
+    errors = iter([ConnectionError("secret"), None])
+
+    def flaky(x: int) -> str:
+        """Fail at first."""
+        if error := next(errors):
+            raise error
+        return "came"
+
+    calls = [call("ok", "c1", x=424242), call("boom", "c2", x=1), call("nope", "c3"), call("flaky", "c5", x=1)]
+    tools = [ok, *raising(ValueError("no")), marked(idempotent=True, transient=(ConnectionError,))(flaky)]
+    with session(calls, broken_call("c4"), "Done.", tools=tools, way=way) as s:
         s.turn(thread="t-7")
     lines = [one for one in caplog.records if hasattr(one, "event")]
-    seen = sorted((one.call, one.event, getattr(one, "kind", ""), getattr(one, "attempt", None)) for one in lines)
-    assert seen == [
-        ("c1", "done", "", 1),
-        ("c1", "start", "", 1),
-        ("c2", "error", "internal", 1),
-        ("c2", "start", "", 1),
-        ("c3", "refused", "unknown_tool", 0),
-        ("c4", "refused", "invalid_arguments", None),
+    assert sorted((one.call, one.event, one.attempt, getattr(one, "kind", "")) for one in lines) == [
+        ("c1", "done", 1, ""),
+        ("c1", "start", 1, ""),
+        ("c2", "error", 1, "internal"),
+        ("c2", "start", 1, ""),
+        ("c3", "refused", 0, "unknown_tool"),
+        ("c4", "refused", 0, "invalid_arguments"),
+        ("c5", "done", 2, ""),
+        ("c5", "retry", 1, ""),
+        ("c5", "start", 1, ""),
+        ("c5", "start", 2, ""),
     ]
-    assert {one.thread_id for one in lines} == {"t-7"} and all(isinstance(one.step, int) for one in lines)
-    assert all(one.tool and f"tool={one.tool}" in one.getMessage() for one in lines)
-    assert all(one.ms >= 0 for one in lines if one.event in ("done", "error"))
-    assert "424242" not in caplog.text
+    names = {"c1": "ok", "c2": "boom", "c3": "nope", "c4": "memory_save", "c5": "flaky"}
+    for one in lines:
+        known = {"thread_id": "t-7", "tool": names[one.call], "call": one.call, "attempt": one.attempt, "ms": one.ms}
+        assert isinstance(one.step, int) and isinstance(one.ms, int) and one.ms >= 0
+        assert one.getMessage().startswith(f"{one.event} ")
+        assert all(getattr(one, key) == value and f"{key}={value}" in one.getMessage() for key, value in known.items())
+    assert next(one.error for one in lines if one.event == "retry") == "ConnectionError"
+    spent = {(one.event, one.attempt): one.ms for one in lines if one.call == "c5"}
+    assert spent["start", 1] <= spent["retry", 1] <= spent["start", 2] <= spent["done", 2]
+    assert "424242" not in caplog.text and "secret" not in caplog.text
 
 
 def test_nothing_is_logged_below_error_unless_asked_for(way, caplog):
