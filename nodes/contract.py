@@ -3,29 +3,25 @@
 A tool is a plain function with type hints and a docstring, or any LangChain tool, MCP's included. Nothing runs here.
 """
 
-import asyncio
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from inspect import signature
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, StructuredTool
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 from langchain_core.tools import Tool as TextTool
 from langchain_core.tools import tool as as_tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langgraph.errors import is_invalid_resume
-from langgraph.types import Command
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from nodes.limits import off_loop
-from nodes.results import presentable
+from nodes.both_ways import callable_both_ways
 from nodes.tokens import schema_tokens
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -38,15 +34,15 @@ MAPS = {"properties", "$defs", "definitions"}
 PARTIAL = {"allOf", "not", "if", "then", "else", "dependentSchemas"}
 """Keywords under which a schema speaks of a part of an object: closed, it would refuse the whole."""
 
+GIVABLE = (
+    "take each by a name of its own, other than args, kwargs, callbacks and run_manager, and inject only what is known"
+)
+
 Schema = dict[str, Any]
 
 
 class BadTool(ValueError):
     """A tool that cannot be mounted; the message names it and says what it lacks."""
-
-
-class FailedInside(Exception):
-    """An error of a tool's own work that elsewhere means more: invalid arguments, or the end of the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,15 +124,17 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
     if not NAME.fullmatch(made.name):
         raise BadTool(f"a tool's name must be 1 to 64 of a-z, A-Z, 0-9, _ and -, got {made.name!r}; rename it")
     schema = strict_schema(made)
-    judge = judge_of(made, schema["function"]["parameters"])
-    for parameter in undescribed(schema["function"]["parameters"]):
+    parameters = schema["function"]["parameters"]
+    judge = judge_of(made, parameters)
+    check_givable(made, parameters["properties"])
+    for parameter in undescribed(parameters):
         told = f"tool {made.name!r}: the parameter {parameter!r} has no description; say in the docstring what it is"
         if own:
             raise BadTool(told)
         warnings.warn(told, stacklevel=4)
     return Mounted(
         name=made.name,
-        tool=callable_both_ways(made),
+        tool=callable_both_ways(made, parameters["properties"]),
         marks=marks,
         schema=schema,
         judge=judge,
@@ -147,7 +145,7 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
 def from_function(function: Callable[..., Any]) -> BaseTool:
     """Make a tool of a function; parameters may be described in a Google-style docstring."""
     name = getattr(function, "__name__", repr(function))
-    if not callable(function):
+    if not callable(function) or isinstance(function, type):
         raise BadTool(f"a tool must be a function or a LangChain tool, got {function!r}")
     try:
         return as_tool(parse_docstring=True, error_on_invalid_docstring=False)(function)
@@ -155,59 +153,29 @@ def from_function(function: Callable[..., Any]) -> BaseTool:
         raise BadTool(f"{name!r} cannot be a tool: {error}") from error
 
 
-def callable_both_ways(tool: BaseTool) -> BaseTool:
-    """Let a tool serve `invoke` and `ainvoke` (B036), hang no event loop, and give results that are presentable."""
-    if isinstance(tool, StructuredTool | TextTool):
-        if tool.func is None and tool.coroutine is None:
-            return tool
-        func, coroutine = both_ways(tool.func, tool.coroutine, tool.response_format)
-        return tool.model_copy(update={"func": func, "coroutine": coroutine})
-    has_coroutine = type(tool)._arun is not BaseTool._arun
-    made = tool.model_copy()
-    func, coroutine = both_ways(tool._run, tool._arun if has_coroutine else None, tool.response_format)
-    object.__setattr__(made, "_run", func)  # the instance's own go before its class's
-    object.__setattr__(made, "_arun", coroutine)
-    return made
+def check_givable(tool: BaseTool, parameters: Collection[str]) -> None:
+    """Raise BadTool if no call can give a parameter of a function: it goes by position, or is hidden from the model."""
+    function = (tool.func or tool.coroutine) if isinstance(tool, StructuredTool) else None
+    if function is None:
+        return
+    try:
+        declared = list(signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise BadTool(f"{tool.name!r} cannot be a tool: its parameters cannot be read ({error})") from error
+    named = {one.name: one for one in declared if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    rest = next((one.name for one in declared if one.kind is one.VAR_KEYWORD), None)
+    model, wrong = tool.args_schema, {name for name in parameters if name not in named and rest is None}
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        due = {name for name, one in named.items() if one.default is one.empty and one.annotation is not RunnableConfig}
+        wrong |= due - {*model.model_fields, "callbacks"} | {name for name in parameters if name == rest}
+        wrong |= {name for name, one in model.model_fields.items() if one.is_required() and is_bare(one.metadata)}
+    if wrong:
+        raise BadTool(f"tool {tool.name!r}: no call can give {', '.join(map(repr, sorted(wrong)))}; {GIVABLE}")
 
 
-def both_ways(func: Any, coroutine: Any, response_format: str) -> tuple[Any, Any]:
-    """Return a function and a coroutine function that each do what the one or the other that is there does."""
-
-    @wraps(func or coroutine)
-    def sync(*args: Any, **kwargs: Any) -> Any:
-        try:
-            value = func(*args, **kwargs) if func else asyncio.run(coroutine(*args, **kwargs))
-        except NotImplementedError:  # the `_run` of a class that has only `_arun`
-            if not func or not coroutine:
-                raise
-            value = asyncio.run(coroutine(*args, **kwargs))
-        except (ValidationError, SystemExit, KeyboardInterrupt) as error:  # in a thread, the tool's own
-            raise inside(error) from error
-        return shown(value, response_format)
-
-    @wraps(coroutine or func)
-    async def asynchronous(*args: Any, **kwargs: Any) -> Any:
-        if not coroutine:
-            return await off_loop(lambda: sync(*args, **kwargs))
-        try:
-            return shown(await coroutine(*args, **kwargs), response_format)
-        except (ValidationError, SystemExit) as error:
-            raise inside(error) from error
-
-    return sync, asynchronous
-
-
-def inside(error: BaseException) -> BaseException:
-    """Mark an error as one of a tool's own work; a resume that does not fit stays what it is."""
-    return error if is_invalid_resume(error) else FailedInside()
-
-
-def shown(value: Any, response_format: str) -> Any:
-    """Return what a tool gave with its content made presentable; messages and commands to the graph stay."""
-    if response_format == "content_and_artifact":
-        return (shown(value[0], "content"), value[1]) if isinstance(value, tuple) and len(value) == 2 else value
-    parts = value if isinstance(value, list) and value else [value]
-    return value if all(isinstance(part, ToolMessage | Command) for part in parts) else presentable(value)
+def is_bare(metadata: Sequence[Any]) -> bool:
+    """Whether an annotation says that something is injected, but not what."""
+    return any(one is InjectedToolArg or type(one) is InjectedToolArg for one in metadata)
 
 
 def judge_of(tool: BaseTool, parameters: Schema) -> type[BaseModel] | Validator:

@@ -29,7 +29,7 @@ from nodes.journal import note
 from nodes.keeping import keepable
 from nodes.limits import caught, limited, within
 from nodes.repeats import times_before
-from nodes.results import Record, bounded, is_text, presentable, result_message
+from nodes.results import NO_OUTPUT, Record, bounded, is_text, presentable, result_message
 from nodes.text import text_of
 
 Course = Generator["Effect", Any, list[ToolMessage | Command[Any]]]
@@ -40,6 +40,10 @@ PAUSES_S = (0.2, 1.0)
 
 MOST_TIMES = 2
 """The same call with the same arguments runs this often in a turn; then a result says so instead."""
+
+
+class NoParent(Exception):
+    """A tool commands the parent graph of one that has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +185,8 @@ def attempts(request: ToolCallRequest, marks: Marks, ran: Ran) -> Generator[Effe
         ran.outcome = yield Run(request=request, seconds=ran.seconds)
         if is_control_flow(ran.outcome):
             raise ran.outcome
+        if leaves(ran.outcome, request):
+            ran.outcome = NoParent("a command to the graph around this one, and there is none")
         if pause is None or not marks.idempotent or not isinstance(ran.outcome, marks.transient):
             return
         ran.note("retry", request.tool_call, error=type(ran.outcome).__name__)
@@ -205,7 +211,23 @@ def concluded(request: ToolCallRequest, ran: Ran) -> Course:
     parts: list[Any] = []
     for part in ran.outcome if isinstance(ran.outcome, list) else [ran.outcome]:
         parts.append((yield from fitted(request, part, record)))
+    if not any(map(holds_result, parts)):
+        parts.append(result_message(call, NO_OUTPUT, record))  # a command that only goes somewhere
     return parts
+
+
+def holds_result(part: Any) -> bool:
+    """Whether a part of what a tool gave has a result in it."""
+    update = part.update if isinstance(part, Command) else {"messages": [part]}
+    messages = update.get("messages", ()) if isinstance(update, dict) else ()
+    return any(isinstance(message, ToolMessage) for message in messages)
+
+
+def leaves(outcome: Any, request: ToolCallRequest) -> bool:
+    """Whether a tool commands a graph around this one that is not there."""
+    parts = outcome if isinstance(outcome, list) else [outcome]
+    is_inner = "|" in str(request.runtime.config["configurable"].get("checkpoint_ns"))
+    return not is_inner and any(isinstance(part, Command) and part.graph == Command.PARENT for part in parts)
 
 
 def fitted(request: ToolCallRequest, part: Any, record: Record) -> Generator[Effect, Any, Any]:

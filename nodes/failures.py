@@ -12,7 +12,7 @@ from langgraph.prebuilt.tool_node import ToolInvocationError
 
 from memory.secrets import mask
 from nodes.arguments import BadArguments, of_model, say
-from nodes.contract import FailedInside
+from nodes.both_ways import FailedInside
 from nodes.limits import OverTime
 from nodes.results import Kind
 
@@ -89,8 +89,16 @@ def failure_of(error: BaseException, *, name: str, seconds: float) -> Failure:
             )
         case OverTime():
             return Failure(kind="timeout", told=OVERTIME.format(name=name, seconds=seconds))
-        case ToolProblem() | ToolException() if str(error).strip():
-            return Failure(kind="business", told=mask(str(error)))
+        case ToolProblem() | ToolException() if told := text_of_error(error):
+            return Failure(kind="business", told=mask(told))
     id, cause = uuid4().hex[:8], error.__cause__ if isinstance(error, FailedInside) else error
     log.error("tool %s failed, report %s\n%s", name, id, mask("".join(traceback.format_exception(cause))))
     return Failure(kind="internal", told=INTERNAL.format(name=name, error=type(cause).__name__, id=id), id=id)
+
+
+def text_of_error(error: BaseException) -> str:
+    """Return what an error says; nothing if it cannot even say that."""
+    try:
+        return str(error).strip()
+    except Exception:
+        return ""

@@ -88,7 +88,9 @@ def presentable(value: Any) -> Any:
         value = taken(value)  # what a generator raises is the tool's failure
     try:
         shown = plain(value)
-        return shown if is_blocks(shown) or isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+        if is_blocks(shown):
+            return shown if any(is_media(one) or one["text"].strip() for one in shown) else NO_OUTPUT
+        return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
     except Exception as error:  # in a circle, too many digits, methods that raise
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
@@ -115,14 +117,15 @@ def plain(value: Any) -> Any:
         if callable(found := getattr(value, method, None)):
             return plain(found())
     if isinstance(getattr(value, "mode", None), str) and hasattr(value, "size"):
-        return f"<image of {value.size} pixels, {value.mode}; return an image block to show it>"
+        return f"<image of {value.size} pixels, {value.mode}>"
     text = clean(str(value))
     return f"<{type(value).__name__}>" if " at 0x" in text else f"<{type(value).__name__}: {text}>"
 
 
 plain.register(str, clean)
 plain.register(bytes, lambda value: text_of_bytes(value))
-plain.register(bytearray, lambda value: text_of_bytes(bytes(value)))
+for raw in (bytearray, memoryview):
+    plain.register(raw, lambda value: text_of_bytes(bytes(value)))
 plain.register(float, lambda value: float(value) if math.isfinite(value) else str(value))
 plain.register(Enum, lambda value: plain(value.value))
 plain.register(BaseModel, lambda value: plain(value.model_dump()))

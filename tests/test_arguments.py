@@ -96,7 +96,7 @@ SCHEMA = {
         "free": {"type": "object"},
     },
 }
-REMOTE = mounted(StructuredTool(name="remote", description="As MCP gives it.", func=fields, args_schema=SCHEMA))
+REMOTE = mounted(StructuredTool(name="remote", description="As MCP gives it.", func=lambda **_: "", args_schema=SCHEMA))
 BOTH = pytest.mark.parametrize("tool", [FIELDS, REMOTE], ids=["pydantic", "json schema"])
 
 

@@ -1,0 +1,186 @@
+"""Tools as people write them, and worse: what they take, give and raise, in the real graph; sync and async alike."""
+
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
+from langgraph.types import Command
+from pydantic import BaseModel
+from tool_graphs import WAYS, call, named, ok, raising, record, result, results, session
+
+from nodes.contract import BadTool, mount
+
+pytestmark = pytest.mark.filterwarnings("ignore:tool '")
+BOTH_WAYS = pytest.mark.parametrize("way", WAYS)
+
+
+async def items(x: int) -> AsyncIterator[Any]:
+    """Give items."""
+    yield {"城市": x}
+    yield "二"
+
+
+async def endless(x: int) -> AsyncIterator[int]:
+    """Give items for ever."""
+    for n in itertools.count():
+        yield n
+
+
+async def torn(x: int) -> AsyncIterator[int]:
+    """Give one item and fail."""
+    yield 1
+    raise ConnectionError("gone")
+
+
+def promise(x: int) -> Any:
+    """Give a coroutine."""
+
+    async def later() -> Any:
+        return items(x)
+
+    return later()
+
+
+@BOTH_WAYS
+def test_async_generators_and_coroutines_are_read_and_awaited(way):
+    tools = [items, endless, torn, promise]
+    calls = [call(tool.__name__, f"c{n}", x=1) for n, tool in enumerate(tools)]
+    with session(calls, "Read.", tools=tools, way=way) as s:
+        whole, long, broken, promised = results(s.turn(max_result_chars=1_000_000))
+    assert whole.text == promised.text == '[{"城市": 1}, "二"]'
+    assert len(json.loads(long.text)) == 10_001 and "more than 10000 items" in long.text
+    assert record(broken)["kind"] == "internal" and "ConnectionError" in broken.text
+
+
+class Weird(BaseException):
+    """Is no Exception."""
+
+
+class Mute(ToolException):
+    """Fails when it is asked what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    "error", [Weird(), BaseExceptionGroup("g", [SystemExit(1)]), Mute()], ids=lambda one: type(one).__name__
+)
+def test_no_exception_of_a_tool_ends_the_run(way, error):
+    """B026: nor does one that cannot say what it is."""
+    calls = [call("boom", "c1", x=1), call("aboom", "c2", x=1), call("ok", "c3", x=1)]
+    with session(calls, "Half.", tools=[ok, *raising(error)], way=way) as s:
+        values = s.turn()
+    assert [record(one)["kind"] for one in results(values)] == ["internal", "internal", ""]
+    assert type(error).__name__ in results(values)[0].text and values["stop_reason"] == "answered"
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(
+    ("command", "kind", "text"),
+    [
+        (Command(goto="nowhere"), "", "(no output)"),
+        (Command(graph=Command.PARENT, goto="other"), "internal", "NoParent"),
+    ],
+    ids=["goto alone", "parent of none"],
+)
+def test_a_command_without_a_result_or_a_parent_leaves_the_call_answered(way, command, kind, text):
+    with session(call("go", x=1), "Gone.", tools=[named("go", lambda x: command)], way=way) as s:
+        values = s.turn()
+    assert record(result(values))["kind"] == kind and text in result(values).text
+    assert values["stop_reason"] == "answered"
+
+
+def remote(*names: str) -> StructuredTool:
+    """Return a tool as MCP gives it, with parameters of these names, that tells what it got."""
+
+    async def ask(**arguments: Any) -> str:
+        return json.dumps(arguments)
+
+    properties = {name: {"type": "object", "description": "any"} for name in names}
+    schema = {"type": "object", "properties": properties}
+    return StructuredTool(name="remote", description="Ask.", coroutine=ask, args_schema=schema)
+
+
+NAMES = ["config", "self", "run_manager", "args", "kwargs", "callbacks", "arguments", "runtime", "state", "store"]
+NAMES += ["tool_call_id", "name", "from", "汉字"]
+
+
+@BOTH_WAYS
+def test_no_name_of_a_remote_tools_parameter_gets_lost_on_the_way(way):
+    args = {name: {"n": n} for n, name in enumerate(NAMES)}
+    with session(call("remote", **args), "Asked.", tools=[remote(*NAMES)], way=way) as s:
+        assert json.loads(result(s.turn()).text) == args
+
+
+@BOTH_WAYS
+def test_a_tool_that_changes_its_arguments_changes_no_message(way):
+    def spoil(numbers: list[int], more: dict[str, list[int]]) -> str:
+        """Spoil."""
+        numbers.append(9)
+        more["x"].clear()
+        return "spoilt"
+
+    given = {"numbers": [1], "more": {"x": [2]}}
+    with session(call("spoil", **given), "Spoilt.", tools=[spoil], way=way) as s:
+        values = s.turn()
+    assert values["messages"][1].tool_calls[0]["args"] == {"numbers": [1], "more": {"x": [2]}}
+
+
+def some(*args: int) -> str:
+    """Take any number."""
+    return ""
+
+
+def any_names(**more: int) -> str:
+    """Take any names."""
+    return ""
+
+
+def by_place(x: int, /) -> str:
+    """Take by position."""
+    return ""
+
+
+def hidden(run_manager: int) -> str:
+    """Take what LangChain keeps from the model."""
+    return ""
+
+
+def renamed(args: dict[str, int]) -> str:
+    """Take what LangChain renames."""
+    return ""
+
+
+def from_nobody(secret: Annotated[str, InjectedToolArg]) -> str:
+    """Take what nobody injects."""
+    return ""
+
+
+class Form(BaseModel):
+    """A form, no function."""
+
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (some, "'args'"),
+        (any_names, "'more'"),
+        (by_place, "'x'"),
+        (hidden, "'run_manager'"),
+        (renamed, "'args'"),
+        (from_nobody, "'secret'"),
+        (len, "'obj'"),
+        (Form, "a function or a LangChain tool"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_a_parameter_that_no_call_can_give_is_refused_at_mounting(given: Callable[..., Any], told: str):
+    with pytest.raises(BadTool, match=told):
+        mount([given])
