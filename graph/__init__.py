@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from graph.agent import Agent, aopen_agent, build_agent, open_agent
+    from graph.chat import talk
     from graph.rehearsal import RehearsalModel
     from graph.scripted import ScriptedModel
     from graph.settings import BadSetting, Settings, load_settings
@@ -28,6 +29,7 @@ HOMES = {
     "run": "graph.turn",
     "ScriptedModel": "graph.scripted",
     "StepLimit": "graph.turn",
+    "talk": "graph.chat",
     "Turn": "graph.turn",
     "BadSetting": "graph.settings",
     "Settings": "graph.settings",
@@ -55,6 +57,7 @@ __all__ = [
     "marked",
     "open_agent",
     "run",
+    "talk",
 ]
 
 

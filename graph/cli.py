@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the parsed command; turn its failures into one line and an exit code."""
-    from graph import commands  # LangGraph and Chroma take seconds; --help must not
+    from graph import commands, outcomes  # LangGraph and Chroma take seconds; --help must not
 
     try:
         code = int(commands.run(arguments))
@@ -44,10 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left, as `head` does
         return 1
-    except commands.USAGE_ERRORS as error:
-        return told(commands.one_line(error), code=2)
-    except commands.FAILURES as error:
-        return told(commands.one_line(error), code=1)
+    except outcomes.USAGE_ERRORS as error:
+        return told(outcomes.one_line(error), code=2)
+    except outcomes.FAILURES as error:
+        return told(outcomes.one_line(error), code=1)
 
 
 def told(message: str, *, code: int) -> int:
@@ -77,7 +77,8 @@ def parser() -> argparse.ArgumentParser:
     def add(name: str, text: str, **options: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[common], **options)  # type: ignore[arg-type]
 
-    add("chat", "Talk with the agent; reads lines from a keyboard or a pipe; /quit or end of input ends it.")
+    chat = add("chat", "Talk with the agent, at a keyboard or line by line from a pipe; /help lists its commands.")
+    chat.add_argument("--json", action="store_true", help="print one object a line for each turn")
     ask = add("ask", "Ask one question; stdout is the answer alone.")
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")

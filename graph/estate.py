@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from graph.agent import LOCKS, open_checkpoints
+from graph.keyboard import history_file, kept
 from graph.locks import ThreadLocks
-from graph.records import opened_store, print_json
+from graph.outcomes import print_json
+from graph.records import opened_store
 from graph.savers import InThreads
 from graph.settings import BadSetting, CannotStart, Settings
 from memory import portable
@@ -133,8 +135,10 @@ def erased(user: str, settings: Settings) -> Iterator[Receipt]:
         )
         store.estate.erase(prefixes)
         yield kinds
+        typed = history_file(settings.home, user)
+        yield +Receipt(history=len(kept(typed)))
+        typed.unlink(missing_ok=True)
         saver.compact()
-        yield Receipt()
         store.estate.scrub()
         if store.estate.items(prefixes) or threads_of(user, saver):
             raise CannotStart(f"{user!r} wrote something meanwhile; end what runs for this user, and forget again")

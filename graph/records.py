@@ -1,7 +1,6 @@
 """Commands that look into what is kept, and keep it in order: `palimpsest memory …` and `palimpsest threads …`."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from graph.agent import open_agent, open_checkpoints, open_memory
 from graph.history import owner_of, turns_of
+from graph.outcomes import print_json
 from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
 from graph.telling import tree_of
@@ -44,12 +44,6 @@ def show(found: list[dict[str, Any]], lines: list[str], *, as_json: bool) -> int
     else:
         print("\n".join(lines) or "(nothing)")
     return 0
-
-
-def print_json(value: object) -> None:
-    """Print a value as JSON with real characters, or escaped where the output could not carry them (B155)."""
-    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    print(json.dumps(value, ensure_ascii=not is_unicode, indent=2, default=str))
 
 
 def memory(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:

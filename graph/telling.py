@@ -23,6 +23,11 @@ def headline(step: Any) -> str:
     return f"{tell(detail) if tell else f'{node} {as_json(detail)[:LONGEST]}'}  ({step['ms']} ms)"
 
 
+def traced(step: Any) -> list[str]:
+    """Tell a step as it happens: its line, and those below it."""
+    return [f"  {headline(step)}", *(f"    {line}" for line in lines_below(step))]
+
+
 def lines_below(step: Any) -> list[str]:
     """Say what is worth knowing beyond that."""
     tell = BELOW.get(step["node"])

@@ -17,6 +17,7 @@ from talking import Talking
 from graph.agent import LOCKS, open_agent, open_checkpoints, open_memory
 from graph.cli import main
 from graph.estate import erased, threads_of
+from graph.keyboard import history_file
 from graph.locks import ThreadBusy, ThreadLocks
 from graph.settings import Settings
 from memory.blocks import Author, Blocks
@@ -67,6 +68,7 @@ def live(settings: Settings, user: str, marks: tuple[str, str] = MARKS) -> None:
         )
         store.put(("users", label(user), "a kind to come", mark), mark, {"text": mark})
         store.flush()
+    history_file(settings.home, user).write_text(json.dumps(f"I typed {mark}", ensure_ascii=False), encoding="utf-8")
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_no_byte_of_the_user_is_in_any_file_and_nobody_else_is_touched(lived: Se
     assert files_with(lived.home, wanted) == {}
     assert state_of(lived, BOB) == before and files_with(lived.home, list(forms_of("Coelacanth")))
     kinds = {"blocks", "facts", "memories", "transcript", "threads", "outputs", "documents", "a kind to come"}
-    assert kinds | {"vectors", "keyword rows", "checkpoints", "summaries"} <= receipt.keys()
+    assert kinds | {"vectors", "keyword rows", "checkpoints", "summaries", "history"} <= receipt.keys()
     assert receipt["threads"] == 2 and receipt["summaries"] >= 1 and all(count > 0 for count in receipt.values())
     assert not any(forgotten(lived, ANN).values()) and files_with(lived.home, wanted) == {}
 
