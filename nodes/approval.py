@@ -4,6 +4,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
+from memory.text import clean_all
 from nodes.arguments import BadArguments, checked
 from nodes.contract import Mounted
 from nodes.failures import REFUSED, Refused
@@ -21,7 +22,7 @@ def approved(mounted: Mounted, args: dict[str, Any]) -> dict[str, Any]:
     `{"decision": "approve"}`; `{"decision": "edit", "args": {…}}`; or `{"decision": "refuse", "reason": "…"}`, False,
     or any other text, which is the reason. An edit that does not fit is asked for again, with the `problem`.
     """
-    shown = {"tool": mounted.name, "args": args, "about": mounted.tool.description, "answers": ANSWERS}
+    shown = {"tool": mounted.name, "args": clean_all(args), "about": mounted.tool.description, "answers": ANSWERS}
     while True:
         said = interrupt(shown)
         answer = said if isinstance(said, dict) else {"decision": said}

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jsonschema.exceptions import ValidationError as SchemaProblem
-from jsonschema.protocols import Validator
 from pydantic import BaseModel, ValidationError
 
-Schema = dict[str, Any]
+from nodes.schema import Judge, Schema, named_by
+
 Location = tuple[str | int, ...]
 Problem = tuple[Location, str, str, Any]
 """Where, what the field is wanted to be (integer, number, boolean or else empty), the message, and what came."""
@@ -23,7 +23,7 @@ Problem = tuple[Location, str, str, Any]
 WANTED = {"int_type": "integer", "float_type": "number", "bool_type": "boolean", "int_from_float": "integer"}
 MISSING = "Field required"
 MOST_TOLD = 8
-WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})", re.ASCII)
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,300})", re.ASCII)
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*)\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -31,12 +31,12 @@ class BadArguments(ValueError):
     """Arguments that do not fit; the message names each field, what it must be and what came."""
 
 
-def checked(args: dict[str, Any], schema: Schema, by: type[BaseModel] | Validator) -> dict[str, Any]:
+def checked(args: dict[str, Any], schema: Schema, by: Judge) -> dict[str, Any]:
     """Return arguments that fit, coerced as the module says. Raises BadArguments.
 
     `schema` is the JSON schema of the parameters as the model was sent it, `by` what judges the values.
     """
-    if strange := list(unknown_keys(args, schema)):
+    if strange := list(unknown_keys(args, schema, schema)):
         known = ", ".join(schema.get("properties", {})) or "none"
         raise BadArguments(f"unknown: {', '.join(strange)}; the parameters are {known}.")
     problems = problems_with(args, by)
@@ -48,7 +48,7 @@ def checked(args: dict[str, Any], schema: Schema, by: type[BaseModel] | Validato
     return mended
 
 
-def problems_with(args: dict[str, Any], by: type[BaseModel] | Validator) -> Sequence[Problem]:
+def problems_with(args: dict[str, Any], by: Judge) -> Sequence[Problem]:
     """List what does not fit, strictly: by the tool's pydantic model, or by its JSON schema if that is all it has."""
     if isinstance(by, type) and issubclass(by, BaseModel):
         try:
@@ -81,24 +81,25 @@ def of_schema(error: SchemaProblem) -> Iterator[Problem]:
         yield at, "", error.message, error.instance
 
 
-def unknown_keys(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
+def unknown_keys(value: Any, schema: Schema, root: Schema, path: str = "") -> Iterator[str]:
     """Yield the dotted names of keys that a closed object of the schema does not know, at every level."""
+    if ref := schema.get("$ref"):
+        schema = named_by(ref, root)
     if branches := schema.get("anyOf") or schema.get("oneOf"):
-        found = [list(unknown_keys(value, branch, path)) for branch in branches if may_be(value, branch)]
+        found = [list(unknown_keys(value, branch, root, path)) for branch in branches if may_be(value, branch)]
         yield from min(found, key=len, default=[])
     elif isinstance(value, list):
         first: list[Schema] = schema.get("prefixItems", [])
         for n, one in enumerate(value):
             items = first[n] if n < len(first) else schema.get("items")
-            yield from unknown_keys(one, items, f"{path}{n}.") if isinstance(items, dict) else ()
+            yield from unknown_keys(one, items, root, f"{path}{n}.") if isinstance(items, dict) else ()
     elif isinstance(value, dict):
         known, rest = schema.get("properties", {}), schema.get("additionalProperties")
         for key, one in value.items():
-            if key in known:
-                yield from unknown_keys(one, known[key], f"{path}{key}.")
-            elif isinstance(rest, dict):
-                yield from unknown_keys(one, rest, f"{path}{key}.")
-            elif rest is False:
+            inner = known.get(key, rest)
+            if isinstance(inner, dict):
+                yield from unknown_keys(one, inner, root, f"{path}{key}.")
+            elif key not in known and rest is False:
                 yield f"{path}{key}"
 
 

@@ -5,40 +5,24 @@ A tool is a plain function with type hints and a docstring, or any LangChain too
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
-from langchain_core.tools import Tool as TextTool
 from langchain_core.tools import tool as as_tool
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel
 
 from nodes.both_ways import callable_both_ways
+from nodes.schema import Judge, Schema, parameters_of, undescribed
 from nodes.tokens import schema_tokens
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-DATA = {"default", "enum", "const", "examples"}
-"""Keywords of a schema whose values are no schemas."""
-
-MAPS = {"properties", "$defs", "definitions"}
-"""Keywords whose values map names, any names, to schemas."""
-
-PARTIAL = {"allOf", "not", "if", "then", "else", "dependentSchemas"}
-"""Keywords under which a schema speaks of a part of an object: closed, it would refuse the whole."""
-
 GIVABLE = (
     "take each by a name of its own, other than args, kwargs, callbacks and run_manager, and inject only what is known"
 )
-
-Schema = dict[str, Any]
 
 
 class BadTool(ValueError):
@@ -86,7 +70,7 @@ class Mounted:
     tool: BaseTool
     marks: Marks
     schema: Schema
-    judge: type[BaseModel] | Validator = field(repr=False)
+    judge: Judge = field(repr=False)
     tokens: int
     """What the schema adds to every prompt."""
 
@@ -123,9 +107,12 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
     made = given if isinstance(given, BaseTool) else from_function(given)
     if not NAME.fullmatch(made.name):
         raise BadTool(f"a tool's name must be 1 to 64 of a-z, A-Z, 0-9, _ and -, got {made.name!r}; rename it")
-    schema = strict_schema(made)
-    parameters = schema["function"]["parameters"]
-    judge = judge_of(made, parameters)
+    try:
+        parameters, judge = parameters_of(made)
+    except Exception as error:  # whatever it is: the schema is at fault
+        told = getattr(error, "message", error)
+        raise BadTool(f"tool {made.name!r}: its parameters are no JSON schema: {told}") from error
+    schema = {"name": made.name, "description": made.description, "parameters": parameters}
     check_givable(made, parameters["properties"])
     for parameter in undescribed(parameters):
         told = f"tool {made.name!r}: the parameter {parameter!r} has no description; say in the docstring what it is"
@@ -136,7 +123,7 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
         name=made.name,
         tool=callable_both_ways(made, parameters["properties"]),
         marks=marks,
-        schema=schema,
+        schema={"type": "function", "function": schema},
         judge=judge,
         tokens=schema_tokens([schema]),
     )
@@ -166,8 +153,9 @@ def check_givable(tool: BaseTool, parameters: Collection[str]) -> None:
     rest = next((one.name for one in declared if one.kind is one.VAR_KEYWORD), None)
     model, wrong = tool.args_schema, {name for name in parameters if name not in named and rest is None}
     if isinstance(model, type) and issubclass(model, BaseModel):
+        wrong = {name for name in model.model_fields if name not in named and (rest is None or name == rest)}
         due = {name for name, one in named.items() if one.default is one.empty and one.annotation is not RunnableConfig}
-        wrong |= due - {*model.model_fields, "callbacks"} | {name for name in parameters if name == rest}
+        wrong |= due - {*model.model_fields, "callbacks"}
         wrong |= {name for name, one in model.model_fields.items() if one.is_required() and is_bare(one.metadata)}
     if wrong:
         raise BadTool(f"tool {tool.name!r}: no call can give {', '.join(map(repr, sorted(wrong)))}; {GIVABLE}")
@@ -178,55 +166,8 @@ def is_bare(metadata: Sequence[Any]) -> bool:
     return any(one is InjectedToolArg or type(one) is InjectedToolArg for one in metadata)
 
 
-def judge_of(tool: BaseTool, parameters: Schema) -> type[BaseModel] | Validator:
-    """Return what judges the arguments. Raises BadTool for a JSON schema that is none."""
-    model = tool.tool_call_schema
-    if isinstance(model, type) and issubclass(model, BaseModel) and not isinstance(tool, TextTool):
-        return model
-    kind = validator_for(parameters, default=Draft202012Validator)
-    try:
-        kind.check_schema(parameters)
-    except SchemaError as error:
-        raise BadTool(f"tool {tool.name!r}: its parameters are no JSON schema: {error.message}") from error
-    judge: Validator = kind(parameters)
-    return judge
-
-
-def strict_schema(tool: BaseTool) -> Schema:
-    """Return the tool in OpenAI's form, with `additionalProperties: false` wherever an object names its properties."""
-    schema: Schema = convert_to_openai_tool(tool)
-    parameters = {"type": "object", "properties": {}} | (schema["function"].get("parameters") or {})
-    schema["function"]["parameters"] = closed(parameters)
-    return schema
-
-
-def closed(node: Any) -> Any:
-    """Close every object of a JSON schema that names its properties; one of free keys stays open."""
-    if isinstance(node, list):
-        return [closed(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    shut = {
-        key: {name: closed(one) for name, one in value.items()}
-        if key in MAPS and isinstance(value, dict)
-        else value
-        if key in DATA | PARTIAL
-        else closed(value)
-        for key, value in node.items()
-    }
-    names_all = isinstance(node.get("properties"), dict) and not PARTIAL & node.keys()
-    return {"additionalProperties": False, **shut} if names_all and "patternProperties" not in node else shut
-
-
 def tool_name(tool: Any) -> str:
     """Return the name of a tool in any form that models are bound to."""
     if isinstance(tool, dict):
         return str(tool.get("function", tool).get("name"))
     return str(getattr(tool, "name", tool))
-
-
-def undescribed(parameters: Schema) -> Iterator[str]:
-    """Yield the names of parameters without a description."""
-    for name, schema in parameters.get("properties", {}).items():
-        if not schema.get("description"):
-            yield name

@@ -15,7 +15,8 @@ from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from pydantic import BaseModel, Field
 
-from nodes.contract import BadTool, closed, marked, mount
+from nodes.contract import BadTool, marked, mount
+from nodes.schema import closed
 from nodes.toolbox import OWN_TOOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore:tool '")
