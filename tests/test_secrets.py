@@ -32,6 +32,21 @@ from memory.secrets import MASK, mask
         ("?access_token=abcd1234&x=1", f"?access_token={MASK}"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----", MASK),
         ("-----BEGIN PRIVATE KEY-----\nMIIE cut off", MASK),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", f"aws_secret_access_key = {MASK}"),
+        ("我的key是sk-12345678abcd。", f"我的key是{MASK}。"),
+        ("my password is hunter2", f"my password is {MASK}"),
+        ("The password for the old router is Blue-Horse!", f"The password for the old router is {MASK}!"),
+        ("Ann's passphrase is 'open sesame', I think", f"Ann's passphrase is {MASK}, I think"),
+        ("my PIN is 4711.", f"my PIN is {MASK}."),
+        ("My API key is 9f86d081884c7d65", f"My API key is {MASK}"),
+        ("API key: abcd1234efgh", f"API key: {MASK}"),
+        ("密码是芝麻开门，别告诉人", f"密码是{MASK}，别告诉人"),
+        ("银行卡密码改成了 998877", f"银行卡密码改成了 {MASK}"),
+        ("验证码：123456", f"验证码：{MASK}"),
+        ("我的password是abc12345", f"我的password是{MASK}"),
+        ("card 4111 1111 1111 1111, 12/29", f"card {MASK}, 12/29"),
+        ("卡号4111111111111111。", f"卡号{MASK}。"),
+        ("身份证号11010519491231002X", f"身份证号{MASK}"),
     ],
 )
 def test_keys_tokens_and_passwords_are_masked_and_the_rest_stays(text, masked):
@@ -53,6 +68,17 @@ def test_keys_tokens_and_passwords_are_masked_and_the_rest_stays(text, masked):
         "password reset failed",
         "max_tokens: 5",
         "汉字：密码",
+        "the password is wrong",
+        "a password is required",
+        "my password is the name of my dog",
+        "the PIN hint is blue",
+        "the key is under the mat",
+        "the token is invalid",
+        "密码是什么？",
+        "密码不对",
+        "密码是错的",
+        "order 20240520001234567, phone 4915112345678901",
+        "4111 1111 1111 1112",
     ],
 )
 def test_words_that_look_alike_stay(text):
@@ -65,7 +91,21 @@ def test_masking_twice_changes_nothing_more(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "key-", "://", "://a:", "-----BEGIN ", "x_", "api_key=", "eyJaaaaaaaa.", "Bearer "]
+    "text",
+    [
+        "a",
+        "key-",
+        "://",
+        "://a:",
+        "-----BEGIN ",
+        "x_",
+        "api_key=",
+        "eyJaaaaaaaa.",
+        "Bearer ",
+        "4 ",
+        "密码是",
+        "pin for a ",
+    ],
 )
 def test_a_long_text_comes_to_an_end(text):
     """No pattern looks at the rest of the text from each of its places: a megabyte would take hours."""
