@@ -10,6 +10,7 @@ from langgraph.store.base import BaseStore, PutOp
 from memory.closeness import Wanted, close_hits
 from memory.labels import label
 from memory.owner import everything, owned
+from memory.secrets import mask
 from memory.text import clean
 from memory.times import now
 
@@ -49,7 +50,7 @@ class Catalogue:
         """Return what notes a turn of a thread; `first` is what a new thread begins with."""
         stamp = self.stamp()
         known = self.get(thread)
-        title = known.title if known else " ".join(clean(first).split())[:TITLE_CHARS]
+        title = known.title if known else " ".join(mask(clean(first)).split())[:TITLE_CHARS]
         fresh = Thread(id=thread, title=title, began=stamp, used=stamp, turns=0)
         return self.writing(replace(known or fresh, used=stamp, turns=(known.turns if known else 0) + 1))
 
@@ -61,7 +62,7 @@ class Catalogue:
         """Write the abstract of a thread that has ended."""
         stamp = self.stamp()
         known = self.get(thread) or Thread(id=thread, title="", began=stamp, used=stamp, turns=0)
-        self.store.batch([self.writing(replace(known, abstract=clean(abstract), closed=stamp))])
+        self.store.batch([self.writing(replace(known, abstract=mask(clean(abstract)), closed=stamp))])
 
     def stamp(self) -> str:
         """Return the clock's time, fine enough to tell a close from what was said right after it."""

@@ -1,6 +1,8 @@
 """Editing: items read, changed and written as one step, so that no update of another writer is lost.
 
 On a ChromaStore that holds among all processes; on another LangGraph store, which offers no such step, in this one.
+What is written that way was made of what somebody said, so secrets in it are masked; only what keeps words as they
+were, the transcript and whole results, writes by itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +11,8 @@ from threading import RLock
 from typing import Any, Literal
 
 from langgraph.store.base import BaseStore, PutOp
+
+from memory.secrets import mask_all
 
 Value = dict[str, Any]
 Values = Mapping[str, Value | None]
@@ -35,12 +39,16 @@ def edit(
     """
     paths: Literal[False] | list[str] | None = list(index) if isinstance(index, Sequence) else None if index else False
     own = getattr(store, "edit", None)
+
+    def masked(seen: Values) -> Values:
+        return {key: value and mask_all(value) for key, value in change(seen).items()}
+
     if own is not None:
-        values: Values = own(namespace, keys, change, index=paths)
+        values: Values = own(namespace, keys, masked, index=paths)
         return values
     with ONE_AT_A_TIME:
         items = {key: store.get(namespace, key) for key in keys}
-        values = change({key: deepcopy(item.value) if item else None for key, item in items.items()})
+        values = masked({key: deepcopy(item.value) if item else None for key, item in items.items()})
         store.batch([PutOp(namespace, key, value, index=paths) for key, value in values.items()])
     return values
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
 from nodes.text import THINKING
@@ -116,7 +117,7 @@ def parts(found: Sequence[dict[str, object]], name: str, model: type[P]) -> list
     for entries in (one.get(name) for one in found):
         for entry in entries if isinstance(entries, list) else []:
             try:
-                read = model.model_validate(entry)
+                read = model.model_validate(mask_all(entry))
             except ValidationError:
                 continue
             kept += [read] if read not in kept else []

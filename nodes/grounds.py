@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from memory.sameness import is_negated
 from memory.words import telling_terms
 
 LEAST_SHARE = 2 / 3
@@ -37,16 +38,7 @@ DATE = re.compile(
 
 MUST_BE_SAID = re.compile(r"[\d@/\\.:]")
 SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
-NOT_MEANT = re.compile(
-    r"(?:don['’]?t|do not|never) forget|no problem|别忘|不要忘|不能忘|勿忘|特别|区别|级别|性别|类别|别墅|非常|非洲|未来"
-    r"|不错|不过|不仅|不但|没关系|没问题|无锡",
-    re.IGNORECASE,
-)
-NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|(?:stop|hate|dislike|refuse|avoid)(?:s|d|ped|ping)?)\b"
-    r"|[不没别勿未无非]|讨厌|拒绝|反对",
-    re.IGNORECASE,
-)
+REMINDER = re.compile(r"(?:don['’]?t|do not|never) forget|no problem|别忘|不要忘|不能忘|勿忘", re.IGNORECASE)
 
 
 def objection(text: str, *, said: Sequence[str], read: Sequence[str]) -> str:
@@ -90,9 +82,4 @@ def same_sense(text: str, words: set[str], said: Sequence[str]) -> bool:
     sentences = [one for whole in said for one in SENTENCE.split(whole)]
     shared = [len(words & set(words_of(one))) for one in sentences]
     closest = [one for one, count in zip(sentences, shared, strict=True) if count == max(shared)]
-    return any(is_negated(one) == is_negated(text) for one in closest)
-
-
-def is_negated(text: str) -> bool:
-    """Whether a text holds a "not"."""
-    return bool(NEGATION.search(NOT_MEANT.sub(" ", text)))
+    return any(is_negated(REMINDER.sub(" ", one)) == is_negated(text) for one in closest)

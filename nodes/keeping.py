@@ -44,7 +44,9 @@ def objection_to(mounted: Mounted, args: Args, state: Mapping[str, Any], others:
     """Say why what a call would keep is not the user's own; what only removes something is judged by what that is."""
     read = read_texts(state, others)
     kept = " \n".join(str(args[name]) for name in mounted.marks.writes if args.get(name))
-    kept = kept if kept.strip() else " \n".join(value for value in args.values() if isinstance(value, str))
+    kept = (
+        kept if kept.strip() else max((value for value in args.values() if isinstance(value, str)), key=len, default="")
+    )
     said = [text_of(message) for message in state["messages"] if isinstance(message, HumanMessage)]
     return objection(kept, said=said, read=read) if read else ""
 

@@ -8,6 +8,7 @@ from typing import Literal
 from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, SystemMessage
 from langgraph.runtime import Runtime
 
+from memory.secrets import mask
 from nodes import prompts
 from nodes.calls import Failure, Plan, Request, Update, reason_of
 from nodes.context import Context, context_of
@@ -40,7 +41,7 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
             why = reply.reason if isinstance(reply, Failure) else "the model's answer holds no summary"
             return unchanged(watch, why)
         summary = shortened(read, most)
-    written = shortened(with_identifiers(summary, previous, old), most).text()
+    written = mask(shortened(with_identifiers(summary, previous, old), most).text())
     ids = [str(message.id) for message in old]
     told = SummarizeDetail(removed=len(old), ids=ids, parts=len(parts), summary=written, why="")
     return {

@@ -1,13 +1,20 @@
 """What a tool may keep once text by others was read: the user's own words, or what a person approved; no secrets."""
 
+import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import config
 from hypothesis import given
 from hypothesis import strategies as st
+from talking import Talking, opened, summary_of
 from tool_graphs import WAYS, Session, call, record, results, session
 
+from memory.catalogue import Catalogue
 from memory.memories import Memories
+from nodes.context import Context
 from nodes.contract import marked
 from nodes.grounds import objection
 
@@ -183,3 +190,52 @@ def test_a_secret_is_masked_or_refused_by_policy(way: str, policy: str, held: li
         values = s.turn(text, secrets=policy)
         assert kept(s) == held
         assert ("sk-1234" in results(values)[0].text) is False
+
+
+KEY, PASSWORD = "sk-12345678abcd", "芝麻开门9527"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_secret_is_kept_in_the_users_own_words_alone(tmp_path: Path, way: str):
+    """Every model repeats it wherever it may: tool, extraction, summary, abstract. The transcript stays verbatim."""
+    told = f"My key is {KEY}, 密码是{PASSWORD}。"
+    found = json.dumps(
+        {
+            "memories": [{"text": told, "source": "first"}],
+            "facts": [{"key": f"key {KEY}", "value": f"密码是{PASSWORD}", "source": "first"}],
+        }
+    )
+    steps = [call("memory_save", text=told), call("core_memory_append", label="human", content=told)]
+    model = Talking(
+        steps,
+        then=f"Your key is {KEY}.",
+        extract=lambda asked: found,
+        summary=lambda asked: summary_of(told),
+        abstract=lambda asked: told,
+    )
+    with opened(tmp_path / "home", model) as agent:
+        given: Any = {"messages": [{"role": "user", "content": told, "id": "first"}]}
+        for turn in (
+            given,
+            *({"messages": [("user", f"{n}: {told}")]} for n in range(5)),
+            {"messages": [], "close": True},
+        ):
+            options: Any = {"config": config(), "context": Context(extract="turn", max_messages=4)}
+            values = agent.invoke(turn, **options) if way == "invoke" else asyncio.run(agent.ainvoke(turn, **options))
+        store: Any = agent.store
+        held = {
+            one.namespace[2]
+            for one in store.search(("users",), limit=500)
+            if is_told([one.namespace, one.key, one.value])
+        }
+        kinds = {one.namespace[2] for one in store.search(("users",), limit=500)}
+        thread = Catalogue(store, user="me").all()[0]
+    assert held == {"transcript"} and {"memories", "blocks", "threads"} <= kinds
+    assert "[secret]" in values["summary"] and KEY not in values["summary"] and PASSWORD not in values["summary"]
+    assert "[secret]" in thread.title and "[secret]" in thread.abstract
+
+
+def is_told(value: Any) -> bool:
+    """Whether a value holds one of the secrets."""
+    text = json.dumps(value, ensure_ascii=False)
+    return KEY in text or PASSWORD in text
