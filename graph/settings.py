@@ -12,6 +12,8 @@ from pathlib import Path
 DEFAULT_HOME = ".palimpsest"
 REHEARSAL = "rehearsal"
 LOCAL = "local"
+TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING")
+LANGSMITH_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_CONTROL_PLANE_API_KEY")
 
 
 class BadSetting(ValueError):
@@ -38,6 +40,8 @@ class Settings:
     user: str = "me"
     blocks: str = ""
     editor: str = ""
+    has_login: bool = False
+    """Whether the LangGraph server that this runs in asks who a user is."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "home", Path(self.home).expanduser())
@@ -71,7 +75,21 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         user=values.get("PALIMPSEST_USER", "").strip() or "me",
         blocks=values.get("PALIMPSEST_BLOCKS", "").strip(),
         editor=(values.get("VISUAL", "") or values.get("EDITOR", "")).strip(),
+        has_login=bool(values.get("LANGGRAPH_AUTH")) or values.get("LANGGRAPH_AUTH_TYPE", "noop") != "noop",
     )
+
+
+def server_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment in which LangGraph's server runs with these settings and sends nothing away unasked.
+
+    It would trace to LangSmith, and report its use, as soon as there is a key; here only where tracing is switched on.
+    """
+    values = dict(os.environ if environ is None else environ)
+    if not any(values.get(name, "").strip().lower() in ("true", "1") for name in TRACING):
+        values = {name: value for name, value in values.items() if name not in LANGSMITH_KEYS}
+        values["LANGSMITH_TRACING"] = "false"
+    quiet = {"LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "1", "LOG_LEVEL": "WARNING"}
+    return {**quiet, **values, "PALIMPSEST_USER": settings.user, "PALIMPSEST_MODEL": settings.model}
 
 
 def read_env_file(path: Path | None) -> dict[str, str]:

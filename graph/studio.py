@@ -16,10 +16,12 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 from langgraph_sdk import get_client
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from graph.agent import Agent, build_agent, compiled, open_checkpoints, open_memory
+from graph.page import Guard, Page
 from graph.savers import InThreads
-from graph.settings import checked_home, load_settings
+from graph.settings import Settings, checked_home, load_settings
 
 T = TypeVar("T")
 
@@ -33,15 +35,21 @@ ONE_AT_A_TIME = Lock()
 
 
 @cache
+def settings_once() -> Settings:
+    """Read the settings, once."""
+    return load_settings()
+
+
+@cache
 def open_threads() -> InThreads:
     """Open the checkpoints, once."""
-    return STACK.enter_context(open_checkpoints(load_settings()))
+    return STACK.enter_context(open_checkpoints(settings_once()))
 
 
 @cache
 def open_long_term() -> BaseStore:
     """Open the memory, once."""
-    return STACK.enter_context(open_memory(load_settings()))
+    return STACK.enter_context(open_memory(settings_once()))
 
 
 def alone(opening: Callable[[], T]) -> T:
@@ -53,7 +61,7 @@ def alone(opening: Callable[[], T]) -> T:
 @cache
 def open_graph() -> Agent:
     """Build the graph without saver and store, which the server sets; once."""
-    settings = load_settings()
+    settings = settings_once()
     checked_home(settings.home)
     return compiled(build_agent(settings=settings), None, None, settings)
 
@@ -103,4 +111,9 @@ def is_uuid(text: str) -> bool:
         return False
 
 
-app = Starlette(lifespan=lifespan)
+page = Page(
+    open_store=lambda: alone(open_long_term),
+    open_threads=lambda: alone(open_threads),
+    settings=settings_once,
+)
+app = Starlette(lifespan=lifespan, routes=page.routes(), middleware=[Middleware(Guard, settings=settings_once)])

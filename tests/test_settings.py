@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from graph.settings import REHEARSAL, BadSetting, CannotStart, Settings, checked_home, load_settings
+from graph.settings import (
+    LANGSMITH_KEYS,
+    REHEARSAL,
+    TRACING,
+    BadSetting,
+    CannotStart,
+    Settings,
+    checked_home,
+    load_settings,
+    server_environment,
+)
 
 
 def env_file(folder: Path, text: str | bytes) -> Path:
@@ -128,3 +138,21 @@ def test_a_home_that_cannot_be_is_one_line_that_says_what_to_set(tmp_path: Path,
     with pytest.raises(CannotStart, match="PALIMPSEST_HOME") as refused:
         checked_home(tmp_path / name)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", LANGSMITH_KEYS)
+def test_a_langsmith_key_alone_sends_nothing_away(key: str) -> None:
+    """LangGraph's server would trace, and report its use, as soon as it finds one."""
+    for off in ({}, {"LANGSMITH_TRACING": "false"}, {"LANGCHAIN_TRACING_V2": ""}):
+        found = server_environment(Settings(user="安", model="rehearsal"), {key: "lsv2", "PATH": "/bin", **off})
+        assert key not in found and found["LANGSMITH_TRACING"] == "false" and found["PATH"] == "/bin"
+        assert found["LANGGRAPH_CLI_NO_ANALYTICS"] == found["LANGGRAPH_NO_VERSION_CHECK"] == "1"
+        assert (found["PALIMPSEST_USER"], found["PALIMPSEST_MODEL"]) == ("安", "rehearsal")
+    for on in TRACING:
+        found = server_environment(Settings(), {key: "lsv2", on: "true"})
+        assert found[key] == "lsv2" and "false" not in found.values()
+
+
+def test_a_server_with_a_login_is_known_by_what_langgraph_sets() -> None:
+    assert not loaded().has_login and not loaded(LANGGRAPH_AUTH_TYPE="noop").has_login
+    assert loaded(LANGGRAPH_AUTH='{"path": "a:b"}').has_login and loaded(LANGGRAPH_AUTH_TYPE="langsmith").has_login
