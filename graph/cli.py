@@ -1,4 +1,4 @@
-"""The command line: `palimpsest chat`, `ask`, `memory`, `threads`, `graph`, `doctor`.
+"""The command line: `palimpsest chat`, `ask`, `memory`, `threads`, `graph`, `studio`, `doctor`.
 
 It parses, prints and chooses exit codes: 0 for an answer, 1 for a failure, 2 for a usage error. What it does is in
 graph/commands.py, imported after parsing, so that `--help` waits for nothing.
@@ -112,6 +112,12 @@ def parser() -> argparse.ArgumentParser:
     threads.add_argument("--json", action="store_true", help="print a list of objects")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
+    studio = add("studio", "Start LangGraph's server for Studio, with the memory page at /memory; needs no key.")
+    studio.add_argument(
+        "--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)"
+    )
+    studio.add_argument("--port", type=at_least_one, default=2024, help="port to listen on (default: %(default)s)")
+    studio.add_argument("--browser", action="store_true", help="open Studio, a page of smith.langchain.com, when ready")
     doctor = add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
     doctor.add_argument(
         "--agent", action="store_true", help="instead: why did it not remember? tools, blocks, refusals"

@@ -20,6 +20,7 @@ from graph.models import ModelShelf
 from graph.outcomes import ANSWERED, as_openai, print_json, what_failed
 from graph.records import memory, threads
 from graph.savers import check_thread
+from graph.serve import studio
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
 from graph.turn import given
 from memory.owner import owned
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         "memory": {**BLOCK_COMMANDS, **ESTATE}.get(getattr(arguments, "action", ""), memory),
         "threads": threads,
         "graph": graph,
+        "studio": studio,
         "doctor": doctor,
     }
     return command[arguments.command](arguments, settings, context)

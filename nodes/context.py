@@ -34,13 +34,17 @@ class Context:
     ] = "me"
     model: Annotated[
         str,
-        Field(description="provider:name such as openai:gpt-4.1-mini; local; rehearsal; empty for the configured one."),
+        Field(
+            max_length=200,
+            description="provider:name such as openai:gpt-4.1-mini; local; rehearsal; empty for the configured one.",
+        ),
     ] = ""
     instructions: Annotated[
         str,
         Field(
             max_length=100_000,
             description="What the agent is for and how it speaks; put before the house rules.",
+            json_schema_extra={"langgraph_type": "prompt", "langgraph_nodes": ["reason"]},  # Studio shows it there
         ),
     ] = "You are a helpful assistant with a long-term memory."
     memory: Annotated[
@@ -68,14 +72,14 @@ class Context:
     ] = "mask"
     tools: Annotated[
         tuple[str, ...],
-        Field(description="Names of the mounted tools. `*` mounts all that the graph was built with."),
+        Field(max_length=500, description="Names of the mounted tools. `*` mounts all that the graph was built with."),
     ] = ("*",)
     blocks: Annotated[
         tuple[BlockSpec, ...],
-        AfterValidator(distinct),
         Field(
             max_length=20, description="Blocks of core memory: always in the prompt, edited by the core_memory tools."
         ),
+        AfterValidator(distinct),
     ] = DEFAULT_BLOCKS
     recall_k: Annotated[int, Field(ge=0, le=50, description="How many memories are put into the prompt at most.")] = 5
     recall_threshold: Annotated[
