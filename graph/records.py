@@ -129,7 +129,7 @@ def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Con
 
 
 def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
-    """Delete a thread's checkpoints, transcript and kept results; its memories stay."""
+    """Delete a thread's checkpoints, transcript and kept results; what is not its own stays."""
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
         thread = named(arguments, catalogue).id
@@ -137,7 +137,7 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
         gone = Transcript(store, user=context.user, thread=thread).erase()
         Outputs(store, user=context.user, thread=thread).erase()
         catalogue.forget(thread)
-    print(f"deleted {thread}: its checkpoints and {gone} messages; memories stay")
+    print(f"deleted {thread}: its checkpoints and {gone} messages; memories, facts and blocks stay")
     return 0
 
 

@@ -173,7 +173,7 @@ class Blocks:
         if spec := self.specs.get(unicodedata.normalize("NFC", label)):
             return spec
         known = {name.casefold(): name for name in self.specs}
-        near = difflib.get_close_matches(label.strip().casefold(), known, n=1)
+        near = difflib.get_close_matches(label[:80].strip().casefold(), known, n=1)
         told = UNKNOWN.format(
             label=label[:80],
             hint=f"; closest is {known[near[0]]!r}" if near else "",
@@ -239,7 +239,7 @@ def block_of(spec: BlockSpec, value: Value | None) -> Block:
     if value is None:
         return Block(spec=spec, text=spec.text)
     kept = {name: value[name] for name in KEPT if name in value}
-    return Block(spec=spec, **{**kept, "text": uniform(value["text"])})
+    return Block(spec=spec, **{**kept, "text": uniform(str(value.get("text", spec.text)))})
 
 
 def version_key(spec: BlockSpec, version: int) -> str:

@@ -30,6 +30,8 @@ def places(text: str, old: str) -> list[tuple[int, int]]:
 
     A letter with a mark on it is another letter, even where the two are two characters.
     """
+    if len("".join(old.split())) > len(text):
+        return []
     found: dict[int, int] = {}
     for match in re.finditer(f"(?=({pattern_of(old)}))", text):
         start, end = match.span(1)

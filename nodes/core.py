@@ -30,7 +30,9 @@ def core_memory(runtime: Runtime[Context]) -> Section:
     """
     context = context_of(runtime)
     try:
-        blocks = blocks_of(runtime).all() if runtime.store else [block_of(spec, None) for spec in context.blocks]
+        blocks = (
+            blocks_of(runtime).all() if runtime.store is not None else [block_of(spec, None) for spec in context.blocks]
+        )
     except Exception:
         return lambda tokens: prompts.CORE_FAILED
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolCall, ToolMessage
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -28,7 +28,7 @@ from nodes.failures import REPEATED, Refused, failure_of, unknown_tool
 from nodes.journal import note
 from nodes.keeping import keepable
 from nodes.limits import caught, limited, within
-from nodes.repeats import times_before
+from nodes.repeats import refused_before, times_before
 from nodes.results import NO_OUTPUT, Record, bounded, is_text, presentable, result_message
 from nodes.text import text_of
 
@@ -145,7 +145,7 @@ class Engine:
         mounted = self.mounted.get(call["name"])
         if mounted is None or not context.mounts(mounted.name):
             raise unknown_tool(call["name"], [name for name in self.mounted if context.mounts(name)])
-        if not mounted.marks.repeatable and times_before(request.state["messages"], call) >= MOST_TIMES:
+        if is_repeated(request.state["messages"], call, mounted.marks):
             raise Refused("repeated", REPEATED.format(name=call["name"]))
         args = checked(call["args"], mounted.parameters, mounted.judge)
         needs_approval = mounted.marks.approval
@@ -155,6 +155,13 @@ class Engine:
         if needs_approval:
             args = approved(mounted, args)
         return replace(request, tool_call={**call, "id": call["id"] or "", "args": args}), mounted.marks
+
+
+def is_repeated(messages: Sequence[BaseMessage], call: ToolCall, marks: Marks) -> bool:
+    """Whether a call would do again what it did; what was refused is not written again before something changes."""
+    if marks.writes and refused_before(messages, call):
+        return True
+    return not marks.repeatable and times_before(messages, call) >= MOST_TIMES
 
 
 @dataclass

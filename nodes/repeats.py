@@ -6,6 +6,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from nodes.pairs import results_of
 from nodes.text import last_human
 
 MOST_FUTILE = 3
@@ -28,6 +29,23 @@ def times_before(messages: Sequence[BaseMessage], call: Mapping[str, Any]) -> in
             break
         times += one["name"] == call["name"] and signature(one) == wanted
     return times
+
+
+def refused_before(messages: Sequence[BaseMessage], call: Mapping[str, Any]) -> bool:
+    """Whether the tool itself refused this very call in this turn, and no call has gone through since (B135)."""
+    turn, refused = messages[last_human(messages) + 1 :], False
+    for (n, position), at in sorted(results_of(turn).items(), key=lambda pair: pair[1]):
+        record, made = turn[at].additional_kwargs.get("record", {}), calls_in(turn[n])[position : position + 1]
+        if record.get("ok"):
+            refused = False
+        elif record.get("kind") == "business" and made:
+            refused |= (made[0]["name"], made[0]["args"]) == (call["name"], call["args"])
+    return refused
+
+
+def calls_in(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    """Return the valid calls of an answer; the others come after them."""
+    return message.tool_calls if isinstance(message, AIMessage) else []
 
 
 def is_stuck(messages: Sequence[BaseMessage]) -> bool:

@@ -75,6 +75,16 @@ def test_blocks_of_a_user_are_their_own(run: Run):
     assert len(json.loads(run("memory", "blocks", "human", "--json", "--user", "ann")[1])) == 2
 
 
+def test_a_deleted_thread_leaves_the_blocks_and_says_what_goes(run: Run):
+    """B150."""
+    for thread in ("one", "two"):
+        run("ask", "--thread", thread, "My cat is called Tom.")
+    run("memory", "edit", "human", "--text", "has a cat")
+    out = run("threads", "delete", "one")[1]
+    assert out.startswith("deleted one: its checkpoints and ") and out.endswith("memories, facts and blocks stay\n")
+    assert texts(run)["human"] == "has a cat" and len(json.loads(run("memory", "blocks", "human", "--json")[1])) == 2
+
+
 def test_an_editor_edits_the_text_as_it_stands(run: Run, tmp_path: Path):
     run("memory", "edit", "human", "--text", "likes tea\n喜欢喝茶")
     swap = editor(tmp_path, 'path.write_bytes(path.read_bytes().replace(b"tea", b"coffee\\r\\n"))')

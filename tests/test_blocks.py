@@ -324,6 +324,16 @@ def test_a_block_that_is_no_longer_configured_is_kept(store: BaseStore) -> None:
     assert text(blocks(store)) == "likes tea"
 
 
+@pytest.mark.parametrize("value", [{}, {"text": 5}, {"text": "a\r\nb" * 500}, {"text": "x", "label": "b", "more": []}])
+def test_what_another_wrote_into_the_store_is_read_and_can_be_edited(store: BaseStore, value: dict[str, Any]) -> None:
+    """B136: an import, or a put past every gate."""
+    human = blocks(store)
+    store.put(human.namespace, "human", value, index=False)
+    assert text(human) == uniform(str(value.get("text", "")))
+    assert human.rewrite("human", "mended", author=PERSON).block.text == "mended"
+    assert human.history("human")[0].text == uniform(str(value.get("text", "")))
+
+
 # Versions
 
 
