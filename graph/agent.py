@@ -14,7 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
-from graph.locks import LockedBuilder, ThreadLocks, locked
+from graph.locks import TURN_WAIT_S, LockedBuilder, ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
 from graph.savers import InThreads, open_saver
 from graph.settings import CannotStart, Settings, checked_home, load_settings
@@ -35,10 +35,6 @@ Agent = CompiledStateGraph[State, Context, Input, State]
 Builder = StateGraph[State, Context, Input, State]
 
 CHECKPOINTS = "threads.sqlite"
-LOCKS = "locks"
-TURN_WAIT_S = 300.0
-"""How long a run waits for another one on the same thread before it is refused."""
-
 RECURSION_LIMIT = 250
 """Above what a turn of the largest `max_steps` needs (two per step and the rest), far under LangGraph's 10,007."""
 
@@ -153,7 +149,7 @@ def open_agent(
     checked_home(settings.home)
     builder = build_agent(model=model, tools=tools, settings=settings)
     with open_checkpoints(settings) as saver, open_memory(settings) as store:
-        yield compiled(builder, saver, store, settings)
+        yield compiled(builder, saver, store)
 
 
 @asynccontextmanager
@@ -168,25 +164,27 @@ async def aopen_agent(settings: Settings | None = None, **options: Any) -> Async
 
 
 def compiled(
-    builder: Builder, saver: BaseCheckpointSaver[Any] | None, store: BaseStore | None, settings: Settings | None = None
+    builder: Builder,
+    saver: BaseCheckpointSaver[Any] | None,
+    store: BaseStore | None,
+    locks: ThreadLocks | None = None,
 ) -> Agent:
-    """Compile a builder with its limit on steps set; with settings, runs take turns on a thread of their home."""
+    """Compile a builder with its limit on steps set, and with locks if the saver, which is to come, has them."""
     graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
-    if settings is not None:
-        graph = locked(graph, ThreadLocks(settings.home / LOCKS, wait_s=TURN_WAIT_S))
+    graph = locked(graph, locks) if locks else graph
     return graph.with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=CALLS_AT_ONCE)
 
 
-def open_checkpoints(settings: Settings) -> AbstractContextManager[InThreads]:
-    """Open the checkpoints: in the home, or in the database of the settings."""
+def open_checkpoints(settings: Settings, *, wait_s: float = TURN_WAIT_S) -> AbstractContextManager[InThreads]:
+    """Open the checkpoints: in the home, or in the database of the settings; a run waits `wait_s` for its turn."""
     home = checked_home(settings.home)
     if not settings.database_url:
-        return open_saver(home / CHECKPOINTS)
+        return open_saver(home / CHECKPOINTS, wait_s=wait_s)
     try:
         from graph.postgres import open_postgres_saver
     except ImportError as error:
         raise CannotStart("PALIMPSEST_DATABASE_URL needs a driver: .venv/bin/uv sync --extra postgres") from error
-    return open_postgres_saver(settings.database_url)
+    return open_postgres_saver(settings.database_url, wait_s=wait_s)
 
 
 def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:

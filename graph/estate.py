@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from graph.agent import LOCKS, open_checkpoints
+from graph.agent import open_checkpoints
 from graph.keyboard import history_file, kept
-from graph.locks import ThreadLocks
 from graph.outcomes import print_json
 from graph.records import opened_store
 from graph.savers import InThreads
@@ -118,14 +117,13 @@ def erased(user: str, settings: Settings) -> Iterator[Receipt]:
     rid of what was deleted last of all. Raises ThreadBusy, before anything is erased, while a run of the user goes on.
     """
     prefixes = places_of(user)
-    locks = ThreadLocks(settings.home / LOCKS, wait_s=BUSY_S)
-    with opened_store(settings) as store, open_checkpoints(settings) as saver:
+    with opened_store(settings) as store, open_checkpoints(settings, wait_s=BUSY_S) as saver:
         threads = threads_of(user, saver)
         for thread in threads:
-            with locks.holding(thread):
+            with saver.locks.holding(thread):
                 pass
         for thread, has_summary in threads.items():
-            with locks.holding(thread):
+            with saver.locks.holding(thread):
                 gone = saver.trim([thread], keep=0)
                 saver.delete_thread(thread)
             yield Receipt(checkpoints=gone, summaries=int(has_summary))

@@ -1,13 +1,14 @@
-"""One run at a time on a thread, in one process and across several on one folder, each step stored before the next.
+"""One run at a time on a thread, in one process and across all that share its checkpoints, each step stored first.
 
 LangGraph lets two runs on one thread start from the same checkpoint, and the later one silently wins. Here the second
-waits, and is refused with a clear error if it waited too long. The lock is a file's: the system drops it when its
-process ends, however that happens.
+waits, and is refused with a clear error if it waited too long. What keeps processes apart is a file's lock where the
+checkpoints are a file, and the database's where they lie in one; the system drops either when its process ends,
+however that happens.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -31,54 +32,82 @@ from langgraph.types import StateUpdate
 from memory.text import clean
 
 PAUSE_S = 0.05
+TURN_WAIT_S = 300.0
+"""How long a run waits for another one on the same thread before it is refused."""
+
+Release = Callable[[], object]
+Take = Callable[[str], Release | None]
+"""From a thread to how to release its lock; None if another process holds it."""
 
 
 class ThreadBusy(RuntimeError):
     """Another run on the same thread did not end in time."""
 
 
+def file_locks(folder: Path) -> Take:
+    """Take locks of files in a folder."""
+
+    def take(thread: str) -> Release | None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = sha256(clean(thread).encode()).hexdigest()[:32]
+        lock = FileLock(folder / f"{name}.lock", thread_local=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return None
+        return lock.release
+
+    return take
+
+
 class Claim:
-    """A run's wish for a thread's lock: the lock once it is taken; `is_over` when the run waits no longer."""
+    """A run's wish for a thread's lock: how to release it once it is taken; `is_over` when the run waits no longer."""
 
     def __init__(self, thread: str) -> None:
         self.thread = thread
-        self.lock: FileLock | None = None
+        self.release: Release | None = None
         self.is_over = False
 
 
 class ThreadLocks:
-    """The locks of one home."""
+    """The locks of all threads: `take_lock` keeps processes apart, `held` the runs of this one."""
 
-    def __init__(self, folder: Path, *, wait_s: float) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.wait_s = folder, wait_s
+    def __init__(self, take_lock: Take, *, wait_s: float = TURN_WAIT_S) -> None:
+        self.take_lock, self.wait_s = take_lock, wait_s
         self.guard = Lock()
         self.held: set[str] = set()
 
     def take(self, claim: Claim) -> bool:
         """Take the lock of a thread if it is free; return whether the run may go on, or need wait no longer."""
         with self.guard:
-            if claim.is_over:
-                return True
-            if claim.thread in self.held:
-                return False
-            name = sha256(clean(claim.thread).encode()).hexdigest()[:32]
-            lock = FileLock(self.folder / f"{name}.lock", thread_local=False)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                return False
+            if claim.is_over or claim.thread in self.held:
+                return claim.is_over
             self.held.add(claim.thread)
-            claim.lock = lock
-            return True
+        release = None
+        try:
+            release = self.take_lock(claim.thread)
+        finally:
+            with self.guard:
+                kept = release is not None and not claim.is_over
+                if kept:
+                    claim.release = release
+                else:
+                    self.held.remove(claim.thread)
+        if release and not kept:
+            release()
+        return release is not None
 
     def end(self, claim: Claim) -> None:
-        """Release the lock, or see to it that a take still under way, of a run that was cancelled, takes none."""
+        """Release the lock, or see to it that a take still under way, of a run that was cancelled, keeps none."""
         with self.guard:
             claim.is_over = True
-            if claim.lock:
-                self.held.remove(claim.thread)
-                claim.lock.release()
+            release, claim.release = claim.release, None
+        if release:
+            try:
+                release()
+            finally:
+                with self.guard:
+                    self.held.remove(claim.thread)
 
     @contextmanager
     def holding(self, thread: str) -> Iterator[None]:
@@ -116,13 +145,14 @@ class ThreadLocks:
 class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose writers take turns on a thread: runs of every kind, and updates of its state.
 
+    A saver of ours brings its locks along; where it is set later, as the server does, they are given.
     A checkpoint is on disk before the next step begins. LangGraph's own "async" lets a tool run while the call is not
     stored: killed then, the turn goes on from before it, and what the tool did is done again.
     """
 
     def __init__(self, *, locks: ThreadLocks | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.locks = locks
+        self.locks: ThreadLocks | None = locks or getattr(self.checkpointer, "locks", None)
 
     def alone(self, config: RunnableConfig | None) -> AbstractContextManager[None]:
         """Hold the thread that the config names, if it names one."""

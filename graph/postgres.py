@@ -1,7 +1,8 @@
 """Checkpoints on Postgres, over a pool that tests each connection before lending it. Needs the extra `postgres`."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -9,12 +10,26 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from psycopg import Connection, OperationalError
 from psycopg.rows import DictRow, dict_row
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
+from graph.locks import TURN_WAIT_S, Release, Take, ThreadLocks
 from graph.savers import InThreads
 from graph.settings import CannotStart
+from memory.text import clean
 
 CONNECT_TIMEOUT_S = 10
+LOCK_POLL_S = 0.2
+RUNS_AT_ONCE = 32
+"""Threads that one process may run at once; each holds a connection for its lock."""
+
+KEEP_ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+TAKE = """
+    SELECT set_config('idle_in_transaction_session_timeout', '0', true),
+        pg_try_advisory_xact_lock(hashtextextended(current_schema(), {number})) AS taken"""
+"""Without parameters, for with them a snapshot stays open, and holds up VACUUM and CREATE INDEX as long as the lock."""
+
+SETUP = "\n"
+"""The lock under which tables are made; no thread has this name."""
 
 OLD_CHECKPOINTS = """
     DELETE FROM {table} WHERE thread_id = %s AND (checkpoint_ns, checkpoint_id) NOT IN (
@@ -78,14 +93,45 @@ class PgSaver(InThreads, PostgresSaver):
             return [str(row["thread_id"]) for row in cursor.fetchall()]
 
 
+def advisory_locks(pool: ConnectionPool[Any]) -> Take:
+    """Take locks of the database, each in a transaction that is open as long as it is held.
+
+    So a lock ends with its connection, also behind a pooler that shares connections between transactions.
+    """
+
+    def take(thread: str) -> Release | None:
+        try:
+            connection = pool.getconn(timeout=LOCK_POLL_S)
+        except PoolTimeout:
+            return None
+
+        def release() -> None:
+            with suppress(OperationalError):
+                connection.rollback()
+            pool.putconn(connection)
+
+        number, taken = int.from_bytes(sha256(clean(thread).encode()).digest()[:8], signed=True), False
+        try:
+            taken = bool(connection.execute(TAKE.format(number=number).encode()).fetchone()[1])
+        finally:
+            if not taken:
+                release()
+        return release if taken else None
+
+    return take
+
+
 def list_of(ids: Sequence[str]) -> Any:
     """Return a sequence as the list that the driver sends as an array."""
     return [*ids]
 
 
 @contextmanager
-def open_postgres_saver(url: str) -> Iterator[PgSaver]:
-    """Open the checkpoints in a database. Raises CannotStart if it does not answer; the URL's password is not told."""
+def open_postgres_saver(url: str, *, wait_s: float = TURN_WAIT_S) -> Iterator[PgSaver]:
+    """Open the checkpoints in a database. Raises CannotStart if it does not answer; the URL's password is not told.
+
+    A run waits `wait_s` seconds for another one on its thread.
+    """
     parts = urlsplit(url)
     name = f"{parts.hostname or 'localhost'}{parts.path}"
     try:
@@ -95,10 +141,17 @@ def open_postgres_saver(url: str) -> Iterator[PgSaver]:
             f"no Postgres answers at {name}; start it, or correct or unset PALIMPSEST_DATABASE_URL"
         ) from error
     # No prepared statements: a pooler between us and the database may not know them (B071).
-    options = {"autocommit": True, "prepare_threshold": None, "row_factory": dict_row}
+    options: dict[str, Any] = {"prepare_threshold": None, **KEEP_ALIVE}
     check = ConnectionPool.check_connection
-    with ConnectionPool(url, kwargs=options, min_size=1, max_size=10, check=check) as pool:
+    with (
+        ConnectionPool(url, kwargs=options, min_size=0, max_size=RUNS_AT_ONCE, check=check) as lock_pool,
+        ConnectionPool(
+            url, kwargs={**options, "autocommit": True, "row_factory": dict_row}, min_size=1, max_size=10, check=check
+        ) as pool,
+    ):
         rows = cast("ConnectionPool[Connection[DictRow]]", pool)
         saver = PgSaver(rows, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-        saver.setup()
+        saver.locks = locks = ThreadLocks(advisory_locks(lock_pool), wait_s=wait_s)
+        with locks.holding(SETUP):
+            saver.setup()
         yield saver

@@ -22,8 +22,12 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from graph.locks import TURN_WAIT_S, ThreadLocks, file_locks
 from graph.settings import CannotStart
 from memory.sql import scrub
+
+LOCKS = "locks"
+"""The folder of locks beside the file of checkpoints."""
 
 MAX_THREAD_CHARS = 512
 BUSY_TIMEOUT_S = 30
@@ -46,7 +50,12 @@ class BadThread(ValueError):
 
 
 class InThreads(BaseCheckpointSaver[str]):
-    """What every saver of ours has: checked thread ids, and the async half of the sync one, run in worker threads."""
+    """What every saver of ours has: checked thread ids, and the async half of the sync one, run in worker threads.
+
+    With its `locks`, runs take turns on a thread: whoever shares the checkpoints shares them.
+    """
+
+    locks: ThreadLocks
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that the config names. Raises BadThread for an id that cannot be one."""
@@ -187,8 +196,11 @@ def check_thread(thread: object) -> None:
 
 
 @contextmanager
-def open_saver(path: Path) -> Iterator[Saver]:
-    """Open the file of checkpoints, made if it is missing. Raises CannotStart if it cannot be used."""
+def open_saver(path: Path, *, wait_s: float = TURN_WAIT_S) -> Iterator[Saver]:
+    """Open the file of checkpoints, made if it is missing. Raises CannotStart if it cannot be used.
+
+    A run waits `wait_s` seconds for another one on its thread.
+    """
     try:
         connection = sqlite3.connect(path, check_same_thread=False, timeout=BUSY_TIMEOUT_S)
     except sqlite3.Error as error:
@@ -197,6 +209,7 @@ def open_saver(path: Path) -> Iterator[Saver]:
         ) from error
     with closing(connection):
         saver = Saver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        saver.locks = ThreadLocks(file_locks(path.parent / LOCKS), wait_s=wait_s)
         try:
             check_version(connection, path)
             saver.setup()

@@ -21,7 +21,7 @@ from starlette.middleware import Middleware
 from graph.agent import Agent, build_agent, compiled, open_checkpoints, open_memory
 from graph.page import Guard, Page
 from graph.savers import InThreads
-from graph.settings import Settings, checked_home, load_settings
+from graph.settings import Settings, load_settings
 
 T = TypeVar("T")
 
@@ -61,9 +61,7 @@ def alone(opening: Callable[[], T]) -> T:
 @cache
 def open_graph() -> Agent:
     """Build the graph without saver and store, which the server sets; once."""
-    settings = settings_once()
-    checked_home(settings.home)
-    return compiled(build_agent(settings=settings), None, None, settings)
+    return compiled(build_agent(settings=settings_once()), None, None, open_threads().locks)
 
 
 async def agent() -> Agent:

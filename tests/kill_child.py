@@ -20,9 +20,9 @@ from langchain_core.messages import ToolMessage
 from langgraph.prebuilt import ToolRuntime
 
 from graph.agent import CHECKPOINTS, build_agent, compiled
-from graph.savers import Saver
+from graph.locks import ThreadLocks, file_locks
+from graph.savers import LOCKS, Saver
 from graph.scripted import ScriptedModel
-from graph.settings import Settings
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 QUESTION: Any = {"messages": [("user", "Pay both")]}
@@ -74,8 +74,8 @@ def turn(home: Path, way: str, *, dies_at: int) -> list[Any]:
     with closing(sqlite3.connect(home / CHECKPOINTS, check_same_thread=False)) as db:
         saver = Deadly(db)
         saver.dies_at = dies_at
-        settings = Settings(home=home, model="rehearsal")
-        agent = compiled(build_agent(model=ScriptedModel([reply] * 3), tools=[transfer]), saver, None, settings)
+        saver.locks = ThreadLocks(file_locks(home / LOCKS))
+        agent = compiled(build_agent(model=ScriptedModel([reply] * 3), tools=[transfer]), saver, None)
         kept = agent.get_state(CONFIG)
         if kept.tasks or not kept.values:
             given = None if kept.tasks else QUESTION

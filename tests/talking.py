@@ -12,8 +12,7 @@ from langgraph.store.base import BaseStore
 from pydantic import PrivateAttr
 from stores import hash_embedder
 
-from graph.agent import CHECKPOINTS, LOCKS, Agent, build_agent, compiled
-from graph.locks import ThreadLocks, locked
+from graph.agent import CHECKPOINTS, Agent, build_agent, compiled
 from graph.savers import open_saver
 from graph.scripted import ScriptedModel, Step, message_of
 from memory.store import open_store
@@ -90,9 +89,9 @@ class Talking(ScriptedModel):
 def opened(home: Path, model: ScriptedModel, *, wait_s: float = 60, tools: Sequence[Any] = ()) -> Iterator[Agent]:
     """Open the agent on Chroma and SQLite as `open_agent` does, with a hash for an embedder, which is quick."""
     home.mkdir(exist_ok=True)
-    with open_saver(home / CHECKPOINTS) as saver, open_store(home, embedder=hash_embedder()) as store, model:
-        graph = compiled(build_agent(model=model, tools=tools), saver, store)
-        yield locked(graph, ThreadLocks(home / LOCKS, wait_s=wait_s))
+    opened_saver = open_saver(home / CHECKPOINTS, wait_s=wait_s)
+    with opened_saver as saver, open_store(home, embedder=hash_embedder()) as store, model:
+        yield compiled(build_agent(model=model, tools=tools), saver, store)
 
 
 def filed(store: BaseStore | None, *, user: str = "me", thread: str = "t") -> dict[str, list[str]]:

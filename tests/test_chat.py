@@ -19,6 +19,8 @@ from tool_graphs import call
 from graph.agent import Agent
 from graph.chat import converse, is_command, literal
 from graph.keyboard import MOST_KEPT, Keyboard, history_file, kept
+from graph.locks import ThreadLocks, file_locks
+from graph.savers import LOCKS
 from graph.screen import screen_for
 from graph.session import Session
 from graph.settings import BadSetting
@@ -353,10 +355,7 @@ def test_another_model_answers_from_then_on_if_it_can_be_built(talks: Talk):
 
 def test_an_error_of_one_turn_is_one_line_and_the_chat_goes_on(talks: Talk, tmp_path: Path):
     talks("Hi")
-    from graph.agent import LOCKS
-    from graph.locks import ThreadLocks
-
-    with ThreadLocks(tmp_path / "home" / LOCKS, wait_s=1).holding("t"):
+    with ThreadLocks(file_locks(tmp_path / "home" / LOCKS), wait_s=1).holding("t"):
         code, out, err = talks("Hi", "/thread other", "Hi again")
     assert (code, out) == (0, "Yes.\n") and "palimpsest: another run on thread 't'" in err
     assert talks("Hi", steps=[])[0] == 0

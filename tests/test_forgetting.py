@@ -14,11 +14,11 @@ import pytest
 from conftest import ask, config
 from talking import Talking
 
-from graph.agent import LOCKS, open_agent, open_checkpoints, open_memory
+from graph.agent import open_agent, open_checkpoints, open_memory
 from graph.cli import main
 from graph.estate import erased, threads_of
 from graph.keyboard import history_file
-from graph.locks import ThreadBusy, ThreadLocks
+from graph.locks import ThreadBusy
 from graph.settings import Settings
 from memory.blocks import Author, Blocks
 from memory.facts import Facts
@@ -185,8 +185,11 @@ def test_while_another_process_has_the_folder_open(lived: Settings):
 
 def test_while_a_run_of_the_user_goes_on_nothing_is_erased(lived: Settings):
     before = state_of(lived, BOB)
-    locks = ThreadLocks(lived.home / LOCKS, wait_s=1)
-    with locks.holding(f"{ANN} two"), pytest.raises(ThreadBusy, match="two"):
+    with (
+        open_checkpoints(lived) as saver,
+        saver.locks.holding(f"{ANN} two"),
+        pytest.raises(ThreadBusy, match="two"),
+    ):
         forgotten(lived, ANN)
     assert forgotten(lived, ANN)["threads"] == 2 and state_of(lived, BOB) == before
 
