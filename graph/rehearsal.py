@@ -183,7 +183,7 @@ def json_of(text: str) -> dict[str, Any]:
 
 def extraction(said: Sequence[dict[str, Any]]) -> str:
     """List what the user stated about themselves, word for word."""
-    texts = [(line["id"], rules.readable(line["text"])) for line in said]
+    texts = [(line["id"], rules.readable(line["text"])) for line in said if "id" in line]
     memories = [{"text": one[:500], "source": source} for source, text in texts for one in rules.statements(text)]
     facts = [
         {"key": key, "value": value, "source": source} for source, text in texts for key, value in rules.facts_in(text)

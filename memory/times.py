@@ -1,4 +1,4 @@
-"""Times as they are stored: ISO-8601 in UTC, to the second, so that texts compare as times do."""
+"""Times as they are stored: ISO-8601 in UTC, to the microsecond, so that texts compare as times do."""
 
 from datetime import UTC, date, datetime, time
 
@@ -10,7 +10,7 @@ def now() -> datetime:
 
 def stamp(moment: datetime) -> str:
     """Write a time as it is stored; one without a zone is the machine's."""
-    return moment.astimezone(UTC).isoformat(timespec="seconds")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def as_of(when: str | date) -> str:
@@ -23,5 +23,5 @@ def as_of(when: str | date) -> str:
     except ValueError as error:
         raise ValueError(f"expected a date like 2026-05-01, or a time like 2026-05-01T12:00Z, got {when!r}") from error
     if not isinstance(read, datetime) or (isinstance(when, str) and len(when.strip()) <= len("2026-05-01")):
-        return stamp(datetime.combine(read, time(23, 59, 59), UTC))
+        return stamp(datetime.combine(read, time.max, UTC))
     return stamp(read if read.tzinfo else read.replace(tzinfo=UTC))

@@ -6,7 +6,7 @@ It does not know message classes: an `Entry` comes in, with the whole message as
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
@@ -73,6 +73,12 @@ class Transcript:
             return []
         found = self.store.batch([GetOp(self.namespace, key_of(entry)) for entry in entries])
         return [entry for entry, item in zip(entries, found, strict=True) if not isinstance(item, Item)]
+
+    def stored(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return entries as they were filed, with the times of that; those that were not, as they are."""
+        found = self.store.batch([GetOp(self.namespace, key_of(entry)) for entry in entries]) if entries else []
+        pairs = zip(entries, found, strict=True)
+        return [replace(entry, at=item.value["at"]) if isinstance(item, Item) else entry for entry, item in pairs]
 
     def entries(self) -> list[Entry]:
         """Return everything that was said, oldest first."""

@@ -4,7 +4,9 @@ It holds no live object: the store, the models and the tools are given to the gr
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from langgraph.config import get_config
 from pydantic import AfterValidator, ConfigDict, Field
@@ -14,9 +16,17 @@ from memory.block_specs import DEFAULT_BLOCKS, BlockSpec, distinct
 
 MemoryPolicy = Literal["tool", "inject", "both"]
 EDIT_TOOLS = ("core_memory_append", "core_memory_replace")
-ExtractPolicy = Literal["compaction", "turn", "off"]
+ExtractPolicy = Literal["compaction", "close", "turn", "off"]
 WritePolicy = Literal["user", "ask", "any"]
 SecretPolicy = Literal["mask", "refuse"]
+
+
+def known_zone(name: str) -> str:
+    """Return the name of a time zone, empty for the machine's. Raises ValueError if there is none."""
+    try:
+        return name and ZoneInfo(name.strip()).key
+    except (ValueError, OSError, KeyError) as error:
+        raise ValueError(f"expected an IANA name such as Asia/Shanghai, got {name!r}") from error
 
 
 @dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -55,8 +65,20 @@ class Context:
     ] = "both"
     extract: Annotated[
         ExtractPolicy,
-        Field(description="When statements become memories unasked: before old messages leave, every turn, or never."),
+        Field(
+            description="When statements become memories unasked: before old messages leave and at the end of a "
+            "conversation; at its end alone; every turn; or never."
+        ),
     ] = "compaction"
+    timezone: Annotated[
+        str,
+        AfterValidator(known_zone),
+        Field(
+            max_length=64,
+            description="Where the user's days begin, such as Asia/Shanghai, for words like tomorrow; "
+            "empty for where this machine is.",
+        ),
+    ] = ""
     writes: Annotated[
         WritePolicy,
         Field(
@@ -150,6 +172,11 @@ def check_tools(context: Context, known: Iterable[str]) -> None:
     """Raise UnknownTool if the context mounts a tool that does not exist."""
     if unknown := sorted(set(context.tools) - {*known, "*"}):
         raise UnknownTool(f"tools must be among {', '.join(known)} or *, got {', '.join(map(repr, unknown))}")
+
+
+def local(moment: datetime, context: Context) -> datetime:
+    """Return a time as it was on the user's clock."""
+    return moment.astimezone(ZoneInfo(context.timezone) if context.timezone else None)
 
 
 def context_of(runtime: Any) -> Context:

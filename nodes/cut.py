@@ -42,7 +42,7 @@ def leaving(state: State, context: Context) -> list[AnyMessage]:
     if state.get("page_tokens", 0) > context.token_budget:
         keep = min(keep, newest_within(messages, room_for_page(state, context) // KEPT_SHARE))
     cut = safe_cut(messages, keep=keep)
-    waiting = context.extract != "off" and len(messages) <= HARD_LIMIT * context.max_messages
+    waiting = context.extract not in ("off", "close") and len(messages) <= HARD_LIMIT * context.max_messages
     return messages[: min(cut, first_unread(messages, state.get("extracted_to", "")))] if waiting else messages[:cut]
 
 

@@ -7,13 +7,17 @@ and what comes back must name the message that it came from and share words with
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from memory.sameness import folded, is_negated
 from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
+from nodes.stated import is_supposed, stated
 from nodes.text import THINKING
 from nodes.tokens import pieces, text_tokens
 from nodes.valid import as_json
@@ -21,6 +25,7 @@ from nodes.valid import as_json
 P = TypeVar("P", bound=BaseModel)
 
 TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+NO_ANSWER = "the extractor's answer holds no JSON object, or broke off"
 MAX_CHARS = 500
 MAX_KEY_CHARS = 100
 MAX_ANSWER_CHARS = 200_000
@@ -40,11 +45,25 @@ SAYS_NOTHING = frozenset(
 """Words that ground nothing: "User said ok thanks" shares all of its words with a message that says nothing."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Saying:
+    """A message of the user, with the time at which it was said."""
+
+    id: str
+    text: str
+    at: datetime
+
+
+NEGATIONS = frozenset(["don", "doesn", "didn", "isn", "aren", "can", "cannot", "never", "none", "nothing", "没", "别"])
+"""What is left of a "not" among the words, beside what says nothing."""
+
+
 class Statement(BaseModel):
-    """One statement that the model proposes to keep, with the id of its message."""
+    """One statement that the model proposes to keep, with the id of its message and of what it makes untrue."""
 
     text: str
     source: str
+    replaces: Any = None
 
 
 class Setting(BaseModel):
@@ -53,25 +72,33 @@ class Setting(BaseModel):
     key: str
     value: str
     source: str
+    how: Any = "now"
 
 
 class Extraction(BaseModel):
-    """What an extractor found."""
+    """What an extractor found, and why that is not all; empty if it is."""
 
     memories: list[Statement] = []
     facts: list[Setting] = []
+    failed: str = ""
+
+    def joined(self, other: "Extraction") -> "Extraction":
+        """Return what two answers found, each entry once; failed if the second one is."""
+        memories = [*self.memories, *(one for one in other.memories if one not in self.memories)]
+        facts = [*self.facts, *(one for one in other.facts if one not in self.facts)]
+        return Extraction(memories=memories, facts=facts, failed=other.failed)
 
 
-def lines_of(said: Sequence[tuple[str, str]]) -> str:
-    """Write (id, text) of the user's messages as JSON lines."""
-    return "\n".join(as_json({"id": message_id, "text": text}) for message_id, text in said)
+def lines_of(said: Sequence[Saying]) -> str:
+    """Write the user's messages as JSON lines, each with the day on which it was said."""
+    return "\n".join(as_json({"id": one.id, "date": f"{one.at:%Y-%m-%d %A}", "text": one.text}) for one in said)
 
 
-def batches(said: Sequence[tuple[str, str]], limit: int) -> list[list[tuple[str, str]]]:
-    """Part (id, text) into requests of about `limit` tokens at most; a longer text goes in pieces, none of it lost."""
-    parts: list[list[tuple[str, str]]] = []
+def batches(said: Sequence[Saying], limit: int) -> list[list[Saying]]:
+    """Part messages into requests of about `limit` tokens at most; a longer one goes in pieces, none of it lost."""
+    parts: list[list[Saying]] = []
     room = 0
-    for one in ((message_id, piece) for message_id, text in said for piece in pieces(text, limit // 2)):
+    for one in (replace(whole, text=piece) for whole in said for piece in pieces(whole.text, limit // 2)):
         tokens = text_tokens(lines_of([one]))
         if parts and tokens <= room:
             parts[-1].append(one)
@@ -82,20 +109,33 @@ def batches(said: Sequence[tuple[str, str]], limit: int) -> list[list[tuple[str,
     return parts
 
 
-def read_extraction(answer: str, said: Sequence[tuple[str, str]]) -> Extraction | None:
-    """Read the extractor's answer, fenced or not; keep what is valid and grounded. None if it holds no answer."""
+def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = ()) -> Extraction:
+    """Read the extractor's answer, fenced or not, whole or half; keep what is valid and grounded in the messages.
+
+    `known` are the texts of the memories that the extractor was shown: they ground nothing.
+    """
     text = THINKING.sub("", answer[:MAX_ANSWER_CHARS])
-    found = max((list(objects_in(one)) for one in (text, TRAILING_COMMA.sub("", text))), key=len)
-    if not found:
-        return None
-    texts = dict(said)
-    memories = [one for one in parts(found, "memories", Statement) if is_grounded(one.text, texts.get(one.source, ""))]
+    read = [list(objects_in(one)) for one in (text, TRAILING_COMMA.sub("", text))]
+    found = max(read, key=len) or [entries_in(text)]
+    texts = {one.id: one.text for one in said}
+    memories = [one for one in parts(found, "memories", Statement) if is_stated(one, texts.get(one.source, ""), known)]
     facts = [one for one in parts(found, "facts", Setting) if is_settled(one, texts.get(one.source, ""))]
-    return Extraction(memories=memories, facts=facts)
+    return Extraction(memories=memories, facts=facts, failed="" if any(read) else NO_ANSWER)
 
 
-def objects_in(text: str) -> Iterator[dict[str, object]]:
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
     """Yield each JSON object in a text that has one of the two lists."""
+    return (value for value in all_objects(text) if value.keys() & {"memories", "facts"})
+
+
+def entries_in(text: str) -> dict[str, Any]:
+    """Return the entries of an answer that broke off, as far as they are whole."""
+    found = list(all_objects(text))
+    return {"memories": [one for one in found if "text" in one], "facts": [one for one in found if "key" in one]}
+
+
+def all_objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text; what stands inside of one only if it is broken."""
     decoder = json.JSONDecoder()
     at = text.find("{")
     for _ in range(MAX_OBJECTS):
@@ -106,7 +146,7 @@ def objects_in(text: str) -> Iterator[dict[str, object]]:
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            if isinstance(value, dict) and value.keys() & {"memories", "facts"}:
+            if isinstance(value, dict):
                 yield value
         at = text.find("{", end)
 
@@ -124,18 +164,35 @@ def parts(found: Sequence[dict[str, object]], name: str, model: type[P]) -> list
     return kept
 
 
+def is_stated(one: Statement, message: str, known: Sequence[str]) -> bool:
+    """Whether a statement is what its message states: in its words, in its sense, and not out of what was known."""
+    clauses = stated(message, supposing=is_supposed(one.text))
+    borrowed = set(words_of(" ".join(known))) - set(words_of(message))
+    words = [word for word in words_of(one.text) if word not in SAYS_NOTHING]
+    lent = sum(word in borrowed for word in words)
+    return is_grounded(one.text, " ".join(clauses)) and 3 * lent <= len(words) and not is_denied(one.text, clauses)
+
+
 def is_grounded(statement: str, message: str) -> bool:
-    """Whether a statement is short, is none of the prompt's own, and shares words with the message it names (B128)."""
+    """Whether a statement is short, is none of the prompt's own, and shares words with what a message states (B128)."""
     words = set(words_of(statement)) - SAYS_NOTHING
     shared = words & set(words_of(message))
     return len(clean(statement).strip()) <= MAX_CHARS and len(shared) * 3 >= len(words) > 0 and not is_ours(statement)
 
 
+def is_denied(statement: str, clauses: Sequence[str]) -> bool:
+    """Whether the clause whose words a statement repeats says the contrary: "likes tea" of "I don't like tea"."""
+    words = {folded(word) for word in words_of(statement)} - SAYS_NOTHING - NEGATIONS
+    held = [clause for clause in clauses if words <= {folded(word) for word in words_of(clause)}]
+    return bool(held) and all(is_negated(clause) != is_negated(statement) for clause in held)
+
+
 def is_settled(fact: Setting, message: str) -> bool:
-    """Whether a fact has a key and a value that the message holds, word for word where the value is one like "no"."""
+    """Whether a fact has a key and a value that the message states, word for word where the value is one like "no"."""
     key, value = clean(fact.key).strip(), clean(fact.value).strip()
-    verbatim = value and value.casefold() in message.casefold() and set(words_of(message)) - SAYS_NOTHING
-    return 0 < len(key) <= MAX_KEY_CHARS and len(value) <= MAX_CHARS and bool(verbatim or is_grounded(value, message))
+    told = " ".join(stated(message))
+    verbatim = value and value.casefold() in told.casefold() and set(words_of(told)) - SAYS_NOTHING
+    return 0 < len(key) <= MAX_KEY_CHARS and len(value) <= MAX_CHARS and bool(verbatim or is_grounded(value, told))
 
 
 def is_ours(statement: str) -> bool:

@@ -69,10 +69,12 @@ Task: write the abstract of a conversation that has ended, for the day on which 
 At most five sentences, in the language of the user: what it was about, what was decided, what is still open. Keep names, numbers, codes and dates verbatim. Answer with the abstract alone."""
 
 EXTRACT = """\
-Task: list what is worth remembering about the user from the user's own messages, given as JSON lines with their ids.
-Answer with one JSON object: {"memories": [{"text": "...", "source": "message id"}], "facts": [{"key": "...", "value": "...", "source": "message id"}]}
-A memory is one statement that stands alone, in the language of the user, with names and quotes verbatim. A fact is what must never blur: an allergy, a limit, a name, a setting.
-Leave out questions, small talk, guesses and anything that the user did not state. Nothing worth keeping: {"memories": [], "facts": []}"""
+Task: list what is worth remembering about the user from the user's own messages, given as JSON lines with their ids and days.
+Answer with one JSON object: {"memories": [{"text": "...", "source": "message id", "replaces": ""}], "facts": [{"key": "...", "value": "...", "source": "message id", "how": "now"}]}
+A memory is one statement that stands alone, in the language of the user, with names and quotes verbatim. Write absolute dates: work out "yesterday" from the day of its message.
+Lines with "known" are what is remembered already. Do not repeat them; where a new statement makes one of them untrue, write its id into "replaces".
+A fact is what must never blur: an allergy, a limit, a name, a setting. Its "how" is "also" where earlier values hold beside it, "no longer" where it has ended, else "now".
+Leave out questions, small talk, guesses, what is only supposed ("if I moved"), the words of others, quoted or pasted texts, and anything that the user did not state. Nothing worth keeping: {"memories": [], "facts": []}"""
 
 
 def fixed_text(context: Context, *, last: bool = False) -> str:

@@ -13,7 +13,7 @@ from nodes import prompts
 from nodes.calls import Failure, Plan, Request, Update, reason_of
 from nodes.context import Context, context_of
 from nodes.cut import is_over, leaving, window_of
-from nodes.remember import unfiled
+from nodes.kinds import unfiled
 from nodes.state import State
 from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
 from nodes.text import text_of

@@ -25,7 +25,7 @@ from memory.memories import Memories
 from memory.transcript import Transcript
 from nodes.context import Context
 from nodes.cut import HARD_LIMIT
-from nodes.remember import entry_of, now
+from nodes.kinds import entry_of, now
 from nodes.state import add_clean_messages
 from nodes.summary import ENGLISH
 from nodes.text import last_human, text_of
@@ -399,7 +399,9 @@ def test_facts_are_read_before_the_cut_and_in_every_prompt_after_it(talking: Ope
     """Not from the summary, which may blur them."""
 
     def extract(request: str) -> str:
-        first = next((line for line in map(json.loads, request.split("\n")) if "peanuts" in line["text"]), None)
+        first = next(
+            (line for line in map(json.loads, request.split("\n")) if "peanuts" in line["text"] and "id" in line), None
+        )
         if first is None:
             return NOTHING
         return json.dumps({"facts": [{"key": "allergy", "value": "peanuts", "source": first["id"]}], "memories": []})
@@ -414,13 +416,20 @@ def test_facts_are_read_before_the_cut_and_in_every_prompt_after_it(talking: Ope
 
 def test_recalled_memories_are_never_extracted_again(talking: Opened):
     """B126: twenty turns of small talk about a known user leave one memory."""
-    agent, model = talking(then="Yes.")
-    Memories(agent.store, user="me").save("User is Mara, 41, pilot")
+
+    def parrot(request: str) -> str:
+        lines = [json.loads(line) for line in request.split("\n")]
+        source = next(line["id"] for line in lines if "id" in line)
+        texts = [text for line in lines if "known" in line for text in (line["text"], f"Mara, {line['text']}")]
+        return json.dumps({"memories": [{"text": text, "source": source} for text in texts], "facts": []})
+
+    agent, model = talking(then="Yes.", extract=parrot)
+    before, _ = Memories(agent.store, user="me").save("User is Mara, 41, pilot")
     for n in range(20):
         ask(agent, f"nice day {n}, pilot", max_messages=4, extract="turn", recall_threshold=-1.0)
     assert any("Mara" in sent[0].text for sent, _ in model.calls)
-    assert not any("Mara" in request for request in model.asked("extract"))
-    assert len(Memories(agent.store, user="me").all()) == 1
+    assert any('"known"' in request and "Mara" in request for request in model.asked("extract"))
+    assert Memories(agent.store, user="me").all(past=True) == [before]
 
 
 def test_no_two_user_messages_meet_where_the_page_was_cut(talking: Opened):

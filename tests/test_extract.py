@@ -1,6 +1,7 @@
 """nodes.extract: an extractor's answer is read in any wrapping; only what the user said is kept."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,25 +9,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes import prompts
-from nodes.extract import MAX_CHARS, is_grounded, lines_of, read_extraction
+from nodes.extract import MAX_CHARS, NO_ANSWER, Saying, is_grounded, lines_of, read_extraction
+
+AT = datetime(2026, 12, 2, 9, tzinfo=UTC)
+
+
+def saying(id: str, text: str) -> Saying:
+    return Saying(id=id, text=text, at=AT)
+
 
 SAID = [
-    ("h1", "I like green tea, and I am allergic to peanuts."),
-    ("h2", "我住在杭州，对花生过敏。"),
-    ("h3", "ok thanks"),
+    saying("h1", "I like green tea, and I am allergic to peanuts."),
+    saying("h2", "我住在杭州，对花生过敏。"),
+    saying("h3", "ok thanks"),
 ]
 TEA = '{"memories": [{"text": "likes green tea", "source": "h1"}], "facts": []}'
 WRONG = '{"memories": [{"text": "green tea WRONG", "source": "h1"}]}'
 
 
-def memories(answer: str, said: list[tuple[str, str]] = SAID) -> list[str] | None:
-    found = read_extraction(answer, said)
-    return None if found is None else [one.text for one in found.memories]
+def memories(answer: str, said: list[Saying] = SAID, known: tuple[str, ...] = ()) -> list[str]:
+    return [one.text for one in read_extraction(answer, said, known).memories]
 
 
 def facts(*entries: dict[str, Any]) -> list[tuple[str, str]]:
     found = read_extraction(json.dumps({"facts": entries}), SAID)
-    assert found is not None
     return [(one.key, one.value) for one in found.facts]
 
 
@@ -58,11 +64,19 @@ def test_the_object_is_found_in_any_wrapping(answer: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "nothing", "{}", "[]", f"<think>{WRONG}", '{"memories": [', "{" * 10_000, '{"a":' * 10_000, TEA[:-4], "null"],
+    ["", "nothing", "{}", "[]", f"<think>{WRONG}", '{"memories": [', "{" * 10_000, '{"a":' * 10_000, TEA[:30], "null"],
 )
 def test_an_answer_without_an_object_is_no_answer(answer: str) -> None:
-    """B129: None asks for a second try; it is not the same as "nothing to keep"."""
-    assert read_extraction(answer, SAID) is None
+    """B129: which asks for a second try; it is not the same as "nothing to keep"."""
+    assert read_extraction(answer, SAID).failed == NO_ANSWER and memories(answer) == []
+
+
+@pytest.mark.parametrize("cut", range(len('{"memories": [{"text": "likes green tea", "source": "h1"}'), len(TEA)))
+def test_of_half_an_answer_what_is_whole_is_kept_and_the_rest_asked_for(cut: int) -> None:
+    found = read_extraction(f"```json\n{TEA[:cut]}", SAID)
+    assert [one.text for one in found.memories] == ["likes green tea"] and found.failed == NO_ANSWER
+    again = found.joined(read_extraction(TEA, SAID))
+    assert [one.text for one in again.memories] == ["likes green tea"] and not again.failed
 
 
 def test_nothing_to_keep_is_an_answer() -> None:
@@ -134,10 +148,10 @@ def test_a_fact_needs_a_key_and_a_value_of_the_message() -> None:
 
 
 def test_a_short_value_counts_where_the_message_holds_it() -> None:
-    said = [("h1", "Newsletter: no!"), ("h2", "no")]
+    said = [saying("h1", "Newsletter: no!"), saying("h2", "no")]
     entries = [{"key": "newsletter", "value": "No", "source": source} for source in ("h1", "h2")]
     found = read_extraction(json.dumps({"facts": entries}), said)
-    assert found is not None and [one.source for one in found.facts] == ["h1"]
+    assert [one.source for one in found.facts] == ["h1"]
 
 
 @settings(deadline=None)
@@ -149,14 +163,15 @@ def test_any_answer_is_read_without_an_error(answer: str) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=30)), max_size=3))
-def test_each_message_is_one_line_of_json(said: list[tuple[str, str]]) -> None:
+def test_each_message_is_one_line_of_json_with_its_day(said: list[tuple[str, str]]) -> None:
     """A text cannot break out of its quotes, whatever line ends it holds."""
-    lines = lines_of(said).splitlines()
-    assert [json.loads(line) for line in lines] == [{"id": one, "text": text} for one, text in said]
+    lines = lines_of([saying(id, text) for id, text in said]).splitlines()
+    day = "2026-12-02 Wednesday"
+    assert [json.loads(line) for line in lines] == [{"id": id, "date": day, "text": text} for id, text in said]
 
 
 @pytest.mark.parametrize(
     "piece", ["<think>", "</think>", '{"memories": [', "{", '{"a":[', '{"facts":"', ",", ", ]", "\\"]
 )
 def test_a_megabyte_of_rubbish_is_read(piece: str) -> None:
-    assert memories(piece * (1_000_000 // len(piece))) in (None, [])
+    assert memories(piece * (1_000_000 // len(piece))) == []

@@ -132,7 +132,7 @@ def test_of_two_that_exclude_each_other_the_later_holds_and_the_former_is_the_pa
         then = memories.search(query, limit=9, threshold=-1, when="2026-05-03")
         assert [memory.text for memory in then if "trams" not in memory.text] == [old]
         (past,) = [memory for memory in memories.all(past=True) if memory.text == old]
-        assert past.until == "2026-05-11T12:00:00+00:00" and memories.get(past.superseded_by).text == new  # type: ignore[union-attr]
+        assert past.until == "2026-05-11T12:00:00.000000+00:00" and memories.get(past.superseded_by).text == new  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_is_replaced_by_name_is_the_past_and_holds_again_when_it_is_said_ag
     memories.save("drinks coffee", at=day(9), replaces=new.id, sources=source("3"))
     for when, text in ((1, "drinks coffee"), (6, "drinks tea"), (9, "drinks coffee")):
         assert texts(memories, when=day(when)) == [text]
-    assert memories.get(old.id).past == (("2026-05-01T12:00:00+00:00", "2026-05-06T12:00:00+00:00"),)  # type: ignore[union-attr]
+    assert memories.get(old.id).past == (("2026-05-01T12:00:00.000000+00:00", "2026-05-06T12:00:00.000000+00:00"),)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("made_up", ["m-000000000000", "17", "", "0", "m-' OR 1=1", "\ud800"])

@@ -1,6 +1,7 @@
 """graph.rehearsal: rules that drive the graph, in English and Chinese; deterministic, honest, quick on any text."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from nodes import prompts
 from nodes.calculator import calculate
 from nodes.collect import collect
 from nodes.context import Context
-from nodes.extract import lines_of, read_extraction
+from nodes.extract import Saying, lines_of, read_extraction
 from nodes.sections import BOUNDLESS, fitted
 from nodes.summary import CHINESE, ENGLISH
 from nodes.valid import as_json
@@ -22,6 +23,7 @@ from nodes.valid import as_json
 TOOLS = ["recall", "memory_save", "calculator", "current_time"]
 MODEL = RehearsalModel()
 EN, ZH = MODEL.notice
+AT = datetime(2026, 12, 2, 9, tzinfo=UTC)
 
 
 def system(memories: tuple[str, ...] = (), facts: tuple[tuple[str, str], ...] = (), **state: Any) -> SystemMessage:
@@ -314,10 +316,10 @@ def test_the_first_answer_of_a_conversation_and_no_other_says_what_it_is() -> No
 
 
 def extracted(*texts: str) -> tuple[list[str], list[tuple[str, str]]]:
-    said = [(f"h{n}", text) for n, text in enumerate(texts)]
+    said = [Saying(id=f"h{n}", text=text, at=AT) for n, text in enumerate(texts)]
     answer = MODEL.invoke([SystemMessage(prompts.EXTRACT), HumanMessage(lines_of(said))])
     found = read_extraction(answer.text, said)
-    assert found is not None
+    assert not found.failed
     return [one.text for one in found.memories], [(one.key, one.value) for one in found.facts]
 
 

@@ -13,7 +13,7 @@ from talking import Talking, filed, opened
 from graph.agent import Agent, open_agent
 from graph.settings import Settings
 from memory.transcript import Transcript
-from nodes.remember import REPEATING
+from nodes.kinds import REPEATING
 from nodes.toolbox import OWN_TOOLS
 
 SAID = {
