@@ -120,8 +120,9 @@ def remember_line(detail: Any) -> str:
 
 def remember_below(detail: Any) -> list[str]:
     """List what was found, and the abstract."""
-    listed = [one for name in ("memories", "facts") if isinstance(found := detail.get(name), list) for one in found]
-    return [*listed, *([detail["abstract"]] if detail.get("abstract") else [])]
+    lists = [detail.get(name) for name in ("blocks", "memories", "facts")]
+    abstract = [detail["abstract"]] if detail.get("abstract") else []
+    return [one for found in lists if isinstance(found, list) for one in found] + abstract
 
 
 def summarize_line(detail: Any) -> str:

@@ -5,9 +5,11 @@ others.
 """
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
 from pydantic import Field
 
@@ -17,6 +19,7 @@ from nodes.contract import marked
 from nodes.core import blocks_of
 from nodes.failures import ToolProblem
 from nodes.memory_tools import Runtime, source_of, store_of
+from nodes.text import last_human, text_of
 from nodes.valid import as_json
 
 Label = Annotated[str, Field(description="The block's label, to the letter.")]
@@ -44,6 +47,8 @@ def core_memory_replace(
     return edited(runtime, lambda blocks, author: blocks.replace(label, old, new, author=author), label, old, new)
 
 
+EDITED = re.compile(rf'{{"result": "{SAVED}", "block": "(?P<block>.*)", "version": (?P<version>\d+)}}')
+EDITING = (core_memory_append.name, core_memory_replace.name)
 BLOCK_TOOLS = (marked(writes=("content",))(core_memory_append), marked(writes=("new",))(core_memory_replace))
 
 
@@ -58,6 +63,14 @@ def edited(runtime: Runtime, edit: Callable[[Blocks, Author], Edit], *args: str)
         raise ToolProblem(str(refused)) from refused
     said = SAVED if done.changed else ALREADY
     return as_json({"result": said, "block": done.block.fill, "version": done.block.version})
+
+
+def edits_in(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return what the edits of the current turn made of the blocks, such as `human 312/2000, version 4`."""
+    turn = messages[last_human(messages) + 1 :]
+    results = [message for message in turn if isinstance(message, ToolMessage) and message.name in EDITING]
+    told = [EDITED.fullmatch(text_of(result)) for result in results if result.status == "success"]
+    return [f"{one['block']}, version {one['version']}" for one in told if one]
 
 
 def call_of(runtime: Runtime, args: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 
 from memory.catalogue import Catalogue
 from memory.times import now
+from nodes.block_tools import edits_in
 from nodes.calls import Plan, Reply, Request, reason_of
 from nodes.close import close, is_ending
 from nodes.context import Context, thread_of, user_of
@@ -47,4 +48,6 @@ def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, t
     update, told = yield from gleaned(state, runtime)
     if is_ending(state) and "failed" not in told:
         told.update((yield from close(state, runtime)))
+    if edits := edits_in(state["messages"]):
+        told["blocks"] = edits
     return update, {"filed": len(filed), **told}

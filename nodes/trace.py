@@ -114,6 +114,7 @@ class ToolsDetail(TypedDict):
 class RememberDetail(TypedDict, total=False):
     """What was kept: how many messages were `filed`, which statements and facts extraction found that were new.
 
+    `blocks` is what the turn's edits made of core memory, each as fill and version.
     `failed` says what could not be kept and is due again, `why` why nothing was to do. At the end of a conversation
     `closed` tells whether its `abstract` could be written.
     """
@@ -121,6 +122,7 @@ class RememberDetail(TypedDict, total=False):
     filed: int
     memories: list[str]
     facts: list[str]
+    blocks: list[str]
     failed: str
     why: str
     closed: bool

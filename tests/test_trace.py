@@ -209,6 +209,19 @@ def test_a_cut_tells_what_left_and_what_the_summary_became_and_extraction_what_i
     assert told["remember"]["filed"] == 2
 
 
+def test_remember_tells_which_blocks_the_turn_changed_and_how_full_they_are():
+    edits = [
+        call("core_memory_append", "c1", label="human", content="住在深圳"),
+        call("core_memory_append", "c2", label="x", content="?"),
+    ]
+    with session(edits, "Noted.", "Yes.") as s:
+        s.turn("我住在深圳。?")
+        told = detail(s, "remember")
+        s.turn("And?")
+        assert "blocks" not in detail(s, "remember")
+    assert told["blocks"] == ["human 4/2000, version 1"]
+
+
 def test_what_could_not_be_done_says_why(tmp_path):
     model = Talking(then="Yes.", extract=lambda request: "no JSON", summary=lambda request: ConnectionError("gone"))
     with opened(tmp_path / "home", model) as agent:
