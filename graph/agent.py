@@ -1,11 +1,13 @@
 """The composition: five nodes wired into a graph, and everything that lives opened around it and closed after it."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -33,6 +35,8 @@ from nodes.tools import Tools, next_after_reason
 
 Agent = CompiledStateGraph[State, Context, Input, State]
 Builder = StateGraph[State, Context, Input, State]
+
+log = logging.getLogger("palimpsest")
 
 CHECKPOINTS = "threads.sqlite"
 RECURSION_LIMIT = 250
@@ -148,8 +152,8 @@ def open_agent(
     settings = settings or load_settings()
     checked_home(settings.home)
     builder = build_agent(model=model, tools=tools, settings=settings)
-    with open_checkpoints(settings) as saver, open_memory(settings) as store:
-        yield compiled(builder, saver, store)
+    with open_tracing(settings) as tracing, open_checkpoints(settings) as saver, open_memory(settings) as store:
+        yield compiled(builder, saver, store, tracing=tracing)
 
 
 @asynccontextmanager
@@ -168,11 +172,25 @@ def compiled(
     saver: BaseCheckpointSaver[Any] | None,
     store: BaseStore | None,
     locks: ThreadLocks | None = None,
+    tracing: Sequence[BaseCallbackHandler] = (),
 ) -> Agent:
     """Compile a builder with its limit on steps set, and with locks if the saver, which is to come, has them."""
     graph = builder.compile(checkpointer=saver, store=store, name="palimpsest")
     graph = locked(graph, locks) if locks else graph
-    return graph.with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=CALLS_AT_ONCE)
+    graph = graph.with_config(recursion_limit=RECURSION_LIMIT, max_concurrency=CALLS_AT_ONCE)
+    return graph.with_config(callbacks=list(tracing)) if tracing else graph
+
+
+def open_tracing(settings: Settings) -> AbstractContextManager[Sequence[BaseCallbackHandler]]:
+    """Open the exporters of spans that the environment asks for; by default none, and nothing is imported."""
+    if not settings.spans:
+        return nullcontext(())
+    try:
+        from graph.spans import open_spans
+    except ImportError:
+        log.warning("OTEL_* asks for spans, which need the extra: .venv/bin/uv sync --extra otel; going on without")
+        return nullcontext(())
+    return open_spans(settings.spans)
 
 
 def open_checkpoints(settings: Settings, *, wait_s: float = TURN_WAIT_S) -> AbstractContextManager[InThreads]:

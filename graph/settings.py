@@ -16,6 +16,9 @@ TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", 
 LANGSMITH_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_CONTROL_PLANE_API_KEY")
 
 
+OTLP_PLACES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
 class BadSetting(ValueError):
     """A setting that cannot be used; its one-line message says what was expected, what came and what to do."""
 
@@ -40,6 +43,7 @@ class Settings:
     user: str = "me"
     blocks: str = ""
     editor: str = ""
+    spans: tuple[str, ...] = ()
     has_login: bool = False
     """Whether the LangGraph server that this runs in asks who a user is."""
 
@@ -61,7 +65,8 @@ class Settings:
 
 def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | None = Path(".env")) -> Settings:
     """Read settings from the environment and, for what is not there, from `.env`. Raises BadSetting."""
-    values = {**read_env_file(env_file), **(os.environ if environ is None else environ)}
+    environ = os.environ if environ is None else environ
+    values = {**read_env_file(env_file), **environ}
     return Settings(
         home=Path(values.get("PALIMPSEST_HOME", "").strip() or DEFAULT_HOME).expanduser(),
         model=values.get("PALIMPSEST_MODEL", "").strip(),
@@ -75,8 +80,25 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         user=values.get("PALIMPSEST_USER", "").strip() or "me",
         blocks=values.get("PALIMPSEST_BLOCKS", "").strip(),
         editor=(values.get("VISUAL", "") or values.get("EDITOR", "")).strip(),
+        spans=span_exporters(environ),
         has_login=bool(values.get("LANGGRAPH_AUTH")) or values.get("LANGGRAPH_AUTH_TYPE", "noop") != "noop",
     )
+
+
+def span_exporters(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the OpenTelemetry exporters that the standard variables ask for; none unless they do.
+
+    Not from `.env`: OpenTelemetry reads the rest, where to send to, from the environment itself.
+    """
+    asked = environ.get("OTEL_TRACES_EXPORTER", "").strip()
+    if not asked and any(environ.get(name, "").strip() for name in OTLP_PLACES):
+        asked = "otlp"
+    if environ.get("OTEL_SDK_DISABLED", "").strip().casefold() == "true":
+        return ()
+    wire = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http"
+    otlp = "otlp_proto_grpc" if wire.strip() == "grpc" else "otlp_proto_http"
+    names = [name.strip() for name in asked.split(",") if name.strip() not in ("", "none")]
+    return tuple(otlp if name == "otlp" else name for name in names)
 
 
 def server_environment(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from langgraph_sdk import get_client
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from graph.agent import Agent, build_agent, compiled, open_checkpoints, open_memory
+from graph.agent import Agent, build_agent, compiled, open_checkpoints, open_memory, open_tracing
 from graph.page import Guard, Page
 from graph.savers import InThreads
 from graph.settings import Settings, load_settings
@@ -61,7 +61,8 @@ def alone(opening: Callable[[], T]) -> T:
 @cache
 def open_graph() -> Agent:
     """Build the graph without saver and store, which the server sets; once."""
-    return compiled(build_agent(settings=settings_once()), None, None, open_threads().locks)
+    tracing = STACK.enter_context(open_tracing(settings_once()))
+    return compiled(build_agent(settings=settings_once()), None, None, open_threads().locks, tracing)
 
 
 async def agent() -> Agent:
