@@ -112,7 +112,8 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
     except Exception as error:  # whatever it is: the schema is at fault
         told = getattr(error, "message", error)
         raise BadTool(f"tool {made.name!r}: its parameters are no JSON schema: {told}") from error
-    schema = {"name": made.name, "description": made.description, "parameters": parameters}
+    function = {"name": made.name, "description": made.description, "parameters": parameters}
+    schema = {"type": "function", "function": function}
     check_givable(made, parameters["properties"])
     for parameter in undescribed(parameters):
         told = f"tool {made.name!r}: the parameter {parameter!r} has no description; say in the docstring what it is"
@@ -123,7 +124,7 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
         name=made.name,
         tool=callable_both_ways(made, parameters["properties"]),
         marks=marks,
-        schema={"type": "function", "function": schema},
+        schema=schema,
         judge=judge,
         tokens=schema_tokens([schema]),
     )

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from nodes import prompts
@@ -25,7 +25,11 @@ from nodes.tokens import corrected, message_tokens, reported_tokens
 from nodes.trace import ReasonDetail, Watch
 from nodes.valid import merged
 
+TO_END, TO_CUT, TO_CALL = 2, 3, 2
+"""Supersteps that a store adds to the end of a turn; that a cut takes; that calls take with the answer to them."""
+
 PAGE_FIRST = "the page is over the budget: it is cut first"
+DIRECT = "the tools' results are the answer"
 
 
 def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted]) -> Plan:
@@ -54,17 +58,20 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
     if not asks_something(state["messages"]):
         step = watch.step({**told, "stop_reason": "empty_question"})
         return {"messages": [AIMessage(prompts.NO_QUESTION)], "stop_reason": "empty_question", "steps": step}
-    last = last_step(state, context, number)
+    if given := direct_answer(state["messages"], tools):
+        step = watch.step({**told, "stop_reason": "answered", "why": DIRECT})
+        return {"messages": [AIMessage(given)], "stop_reason": "answered", "steps": step}
+    last = last_step(state, runtime, number)
     final = last is not None
     mounted = [] if final else [one for one in tools if context.mounts(one.name)]
     prompt = prompt_of(state, context, core_memory(runtime), sum(one.tokens for one in mounted), final=final)
-    if prompt.page_tokens > context.token_budget and runtime.store is not None and may_cut(state):
+    if prompt.page_tokens > context.token_budget and may_cut(state, runtime):
         told |= {"page_tokens": prompt.page_tokens, "why": PAGE_FIRST}
         return {"page_tokens": prompt.page_tokens, "steps": watch.step(told)}
     told |= {"sent": 0 if prompt.refusal else len(prompt.messages), "tokens": prompt.tokens, "tools": len(mounted)}
     told |= {"changes": prompt.changes, "page_tokens": prompt.page_tokens}
     answer, told["objection"] = yield from asked(prompt, context, mounted)
-    said, stop = verdict(answer, state, last, number)
+    said, stop = verdict(answer, state, last, context)
     if isinstance(answer, Failure):
         told["why"] = answer.reason
     else:
@@ -97,7 +104,7 @@ def asked(prompt: Prompt, context: Context, mounted: Sequence[Mounted]) -> Gener
 
 
 def verdict(
-    answer: Reply, state: State, last: StopReason | None, number: int
+    answer: Reply, state: State, last: StopReason | None, context: Context
 ) -> tuple[AIMessage, StopReason | Literal[""]]:
     """Say what stands as the answer, an explicit failure where the model gave none, and how the turn ends with it."""
     if isinstance(answer, Failure):
@@ -108,12 +115,28 @@ def verdict(
         return AIMessage(prompts.BROKEN_CALLS), "broken_calls"
     if last and calls_of(answer):
         return without_calls(answer), last
-    return answer, stop_of(answer, last if number > 1 else None)
+    return answer, stop_of(answer, last if context.max_steps > 1 else None)
 
 
-def may_cut(state: State) -> bool:
+def may_cut(state: State, runtime: Runtime[Context]) -> bool:
     """Whether the page can be cut, and was not yet in this turn."""
-    return not state.get("cut_tried") and can_cut(state["messages"])
+    can = runtime.store is not None and not state.get("cut_tried") and has_room(state, runtime, TO_CUT)
+    return can and can_cut(state["messages"])
+
+
+def has_room(state: State, runtime: Runtime[Context], steps: int) -> bool:
+    """Whether a turn that takes so many more supersteps still ends before LangGraph's limit does it (B045, B046)."""
+    due = steps + (TO_END if runtime.store is not None else 0)
+    return state.get("remaining_steps", due + 1) > due
+
+
+def direct_answer(messages: Sequence[AnyMessage], tools: Sequence[Mounted]) -> str:
+    """Return what the newest calls gave if all of them were of tools whose result is the answer, and none failed."""
+    direct = {one.name for one in tools if one.tool.return_direct}
+    n = max((n for n, message in enumerate(messages) if not isinstance(message, ToolMessage)), default=0)
+    newest = [message for message in messages[n + 1 :] if isinstance(message, ToolMessage)]
+    are_whole = all(message.name in direct and message.status == "success" for message in newest)
+    return "\n".join(map(text_of, newest)) if are_whole and isinstance(messages[n], AIMessage) else ""
 
 
 def stop_of(answer: AIMessage, last: StopReason | None) -> StopReason | Literal[""]:
@@ -123,9 +146,9 @@ def stop_of(answer: AIMessage, last: StopReason | None) -> StopReason | Literal[
     return last or ("cut_off" if is_cut(answer) else "answered")
 
 
-def last_step(state: State, context: Context, number: int) -> StopReason | None:
+def last_step(state: State, runtime: Runtime[Context], number: int) -> StopReason | None:
     """Say why this step must answer without tools, None if it need not."""
-    if number >= context.max_steps:
+    if number >= context_of(runtime).max_steps or not has_room(state, runtime, TO_CALL):
         return "max_steps"
     return "stuck" if is_stuck(state["messages"]) else None
 

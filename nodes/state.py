@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
 from memory.text import clean_all
@@ -143,3 +144,6 @@ class State(Input):
 
     steps: Annotated[list[Step], add_steps]
     """The steps of the current turn, in order; emptied when the next one starts."""
+
+    remaining_steps: NotRequired[RemainingSteps]
+    """Not stored: how far the run is from LangGraph's `recursion_limit`."""

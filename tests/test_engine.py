@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import StructuredTool, ToolException, tool
+from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel, field_validator
 from tool_graphs import WAYS, aok, broken_call, call, named, ok, record, result, results, session
 
@@ -135,6 +136,53 @@ def test_a_call_at_the_last_step_is_never_run(way):
         values = s.turn(max_steps=2)
     assert ran == [1] and values["stop_reason"] == "max_steps"
     assert values["messages"][-1].text and not values["messages"][-1].tool_calls
+
+
+@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("limit", range(1, 13))
+def test_before_langgraphs_own_limit_the_turn_ends_with_what_was_found(way, limit, memory):
+    """B045, B046: never did a tool run and the run end in an exception."""
+    ran: list[int] = []
+    calls = [call("note", f"c{n}", x=n) for n in range(8)]
+
+    def reply(messages: list[Any], tools: list[str]) -> Any:
+        return calls[len(results({"messages": messages}))] if tools else f"Found {len(ran)} things."
+
+    with session(tools=[named("note", lambda x: ran.append(x))], way=way, memory=memory) as s:
+        s.model._steps.extend([reply] * 8)
+        whole = s.agent
+        s.agent = whole.with_config(recursion_limit=limit)
+        try:
+            values = s.turn()
+        except GraphRecursionError:
+            assert ran == [] and limit < (4 if memory else 2)  # not even a plain answer fits
+        else:
+            assert (values["stop_reason"], values["messages"][-1].text) == ("max_steps", f"Found {len(ran)} things.")
+            assert len(results(values)) == len(ran) == max(0, (limit - (5 if memory else 2)) // 2)
+        s.agent = whole
+        s.model._steps[:] = ["Going on."]
+        assert s.turn("continue please")["messages"][-1].text == "Going on."
+        sent, _ = s.model.calls[-1]
+    assert sum(isinstance(one, ToolMessage) for one in sent) == len(ran)
+
+
+def test_a_result_that_is_the_answer_is_given_as_such(way):
+    """B046: `return_direct`, unless it failed or other tools were called beside it."""
+
+    @tool(return_direct=True)
+    def fetch(x: int) -> str:
+        """Fetch."""
+        if x < 0:
+            raise ToolException("nothing is below zero")
+        return f"the text {x} 汉"
+
+    calls = [call("fetch", "c1", x=-1), [call("fetch", "c2", x=1), call("ok", "c3", x=1)]]
+    last = [call("fetch", "c4", x=2), call("fetch", "c5", x=3)]
+    with session(*calls, last, "Next.", tools=[fetch, ok], way=way) as s:
+        values = s.turn()
+        assert len(s.model.calls) == 3 and values["stop_reason"] == "answered"
+        assert values["messages"][-1].text == "the text 2 汉\nthe text 3 汉"
+        assert s.turn("and now?")["messages"][-1].text == "Next."
 
 
 def test_one_step_is_a_plain_answer(way):

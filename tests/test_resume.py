@@ -13,7 +13,6 @@ import pytest
 import tool_child
 from conftest import ask, config
 from langchain_core.messages import AIMessage, HumanMessage
-from langgraph.errors import GraphRecursionError
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from tool_graphs import WAYS, Session, call, record, result, results, session
@@ -206,22 +205,6 @@ def test_a_result_that_the_prompt_shows_in_part_can_be_read_by_the_id_in_its_not
         values = s.turn(token_budget=4000)
     assert "reads them" in seen[0]
     assert results(values)[-1].text.startswith(lines(100)[3000:3100])
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_langgraphs_own_limit_leaves_a_thread_that_goes_on_with_what_was_found(way):
-    """B045: recursion_limit=7."""
-    calls = [call("long_list", f"c{n}", n=n + 1) for n in range(3)]
-    with session(*calls, "I had found lines.", tools=[long_list], way=way) as s:
-        whole = s.agent
-        s.agent = whole.with_config(recursion_limit=7)
-        with pytest.raises(GraphRecursionError):
-            s.turn()
-        s.agent = whole
-        values = s.turn("continue please")
-        sent, _ = s.model.calls[-1]
-    assert values["messages"][-1].text == "I had found lines."
-    assert [message.type for message in sent].count("tool") == 3 and sent[3].text == lines(1)
 
 
 async def test_a_cancelled_run_cancels_its_tool_and_leaves_the_thread_usable():
