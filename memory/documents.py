@@ -200,6 +200,12 @@ def has_documents(store: BaseStore, *, user: str, collections: Sequence[str] = (
     return any(store.search(prefix, limit=1) for prefix in readable(user, collections))
 
 
+def collections_of(store: BaseStore, *, user: str) -> list[str]:
+    """Name the collections of a user, or the shared ones."""
+    places = store.list_namespaces(prefix=owned_by(user), suffix=("files",), limit=MOST_FILES)
+    return sorted(unlabel(place[2]) for place in places)
+
+
 def readable(user: str, collections: Sequence[str]) -> list[Namespace]:
     """Name the places that a user may search: all of their own and the shared ones, or those of some names."""
     return [
