@@ -20,6 +20,7 @@ from graph.locks import TURN_WAIT_S, LockedBuilder, ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
 from graph.savers import InThreads, open_saver
 from graph.settings import CannotStart, Settings, checked_home, load_settings
+from memory.indexing import BUILT_IN, NOT_EMBEDDED, WORDS_ALONE
 from memory.store import ChromaStore, open_store
 from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
@@ -206,6 +207,11 @@ def open_checkpoints(settings: Settings, *, wait_s: float = TURN_WAIT_S) -> Abst
 
 
 def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:
-    """Open the store in the home, with the endpoint's embedder if one is set."""
+    """Open the store in the home, with the endpoint's embedder if one is set, or without if that does not answer."""
     database, chroma = settings.database_url or None, settings.chroma_url or None
-    return open_store(settings.home, embedder=build_embedder(settings), database_url=database, chroma_url=chroma)
+    try:
+        embedder, index = build_embedder(settings), BUILT_IN
+    except CannotStart as error:
+        log.warning(NOT_EMBEDDED, error)
+        embedder, index = None, WORDS_ALONE
+    return open_store(settings.home, index=index, embedder=embedder, database_url=database, chroma_url=chroma)

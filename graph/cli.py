@@ -1,4 +1,4 @@
-"""The command line: `palimpsest chat`, `ask`, `memory`, `threads`, `graph`, `studio`, `doctor`.
+"""The command line: `palimpsest chat`, `ask`, `memory`, `threads`, `docs`, `graph`, `studio`, `doctor`.
 
 It parses, prints and chooses exit codes: 0 for an answer, 1 for a failure, 2 for a usage error. What it does is in
 graph/commands.py, imported after parsing, so that `--help` waits for nothing.
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  # as long as the process
         elif hasattr(stream, "reconfigure"):  # a console that cannot show a character shows a substitute (B155)
             stream.reconfigure(errors="replace")
-    arguments = parser().parse_args(argv)
+    arguments = parsed(argv)
     try:
         return run(arguments)
     except KeyboardInterrupt:
@@ -48,6 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
         return told(outcomes.one_line(error), code=2)
     except outcomes.FAILURES as error:
         return told(outcomes.one_line(error), code=1)
+
+
+def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command; of several things that are named, argparse passes over those that stand behind an option."""
+    reading = parser()
+    arguments, rest = reading.parse_known_args(argv)
+    if rest and (arguments.command != "docs" or any(one.startswith("-") for one in rest)):
+        reading.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        arguments.what = [*arguments.what, *rest]
+    return arguments
 
 
 def told(message: str, *, code: int) -> int:
@@ -110,6 +121,21 @@ def parser() -> argparse.ArgumentParser:
     threads.add_argument("--idle-hours", type=at_least_none, default=24, help="what sweep calls long (default: 24)")
     threads.add_argument("--keep", type=at_least_one, default=5, help="checkpoints that prune keeps (default: 5)")
     threads.add_argument("--json", action="store_true", help="print a list of objects")
+    docs = add("docs", "Add files, folders and pages, and search in them; answers cite them by number.")
+    docs.add_argument(
+        "action",
+        choices=["add", "list", "search", "show", "remove", "refresh"],
+        help="add: what is new or changed comes in; refresh: looks at what was named before again, and removes what "
+        "has vanished; show: the text as it was read",
+    )
+    docs.add_argument("what", nargs="*", help="paths, folders, patterns and addresses; a query; or names from the list")
+    docs.add_argument("--collection", metavar="NAME", help="default: main; list and search take all")
+    docs.add_argument("--shared", action="store_true", help="the collections that every user reads")
+    docs.add_argument(
+        "--allow-private", action="store_true", help="fetch from addresses of this machine's networks too"
+    )
+    docs.add_argument("--limit", type=at_least_one, default=5, help="passages that search shows (default: 5)")
+    docs.add_argument("--json", action="store_true", help="print a list of objects; add and refresh: a report")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
     studio = add("studio", "Start LangGraph's server for Studio, with the memory page at /memory; needs no key.")

@@ -14,10 +14,11 @@ from graph.agent import build_agent, compiled, open_agent
 from graph.agent_doctor import diagnose
 from graph.block_commands import BLOCK_COMMANDS, blocks_from
 from graph.chat import chat
+from graph.docs import docs
 from graph.doctor import examine
 from graph.estate import ACTIONS as ESTATE
 from graph.models import ModelShelf
-from graph.outcomes import ANSWERED, as_openai, print_json, what_failed
+from graph.outcomes import ANSWERED, as_openai, print_json, sources, what_failed
 from graph.records import memory, threads
 from graph.savers import check_thread
 from graph.serve import studio
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         "ask": ask,
         "memory": {**BLOCK_COMMANDS, **ESTATE}.get(getattr(arguments, "action", ""), memory),
         "threads": threads,
+        "docs": docs,
         "graph": graph,
         "studio": studio,
         "doctor": doctor,
@@ -97,6 +99,8 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     thread = arguments.thread or str(uuid4())
     with open_agent(settings, model=built(settings, context)) as agent:
         values = agent.invoke(given(text), {"configurable": {"thread_id": thread}}, context=context)
+    for line in sources(values):
+        print(line, file=sys.stderr)
     for line in what_failed(values):
         print(f"palimpsest: {line}", file=sys.stderr)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]

@@ -59,6 +59,8 @@ def memory(settings: Settings) -> str:
     """Check that the store opens and its embedder works."""
     with open_memory(settings) as store:
         store.search(("users",), query="ping", limit=1)
+        if store.words_alone:
+            raise OSError("no embedder can be loaded, so keywords alone are searched; the warning above says why")
         return ", ".join(f"{name} {value}" for name, value in store.stats().items())
 
 

@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage, convert_to_openai_messages
 from graph.locks import ThreadBusy
 from graph.savers import BadThread
 from graph.settings import BadSetting, CannotStart
+from graph.telling import place
 from memory.block_specs import BlockRefused
 from memory.errors import StoreError
 from memory.owner import BadUser
@@ -33,6 +34,11 @@ def what_failed(values: dict[str, Any]) -> Iterator[str]:
     for step in values.get("steps", []):
         if step["node"] == "remember" and (reason := step["detail"].get("failed")):
             yield f"not all of this turn went into memory; the next one tries again: {reason}"
+
+
+def sources(values: dict[str, Any]) -> list[str]:
+    """Say what each number stands for by which the answer cites a passage of a document."""
+    return [place(one) for step in values.get("steps", []) for one in step["detail"].get("cited", [])]
 
 
 def as_openai(message: BaseMessage) -> dict[str, Any]:

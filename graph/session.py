@@ -15,7 +15,7 @@ from langgraph.types import Command, Interrupt
 from graph.agent import Agent
 from graph.decisions import decide
 from graph.keyboard import Keyboard
-from graph.outcomes import ANSWERED, FAILURES, USAGE_ERRORS, as_openai, one_line, what_failed
+from graph.outcomes import ANSWERED, FAILURES, USAGE_ERRORS, as_openai, one_line, sources, what_failed
 from graph.savers import check_thread
 from graph.screen import Screen
 from graph.telling import call_line, called, traced
@@ -120,7 +120,7 @@ class Session:
                     self.screen.piece(text)
         finally:
             self.screen.end()
-        self.screen.note(*(f"palimpsest: {line}" for line in what_failed(self.values)))
+        self.screen.note(*sources(self.values), *(f"palimpsest: {line}" for line in what_failed(self.values)))
 
     def follow(self, event: Any) -> None:
         """Show a step of the trace if that is wished, else at a keyboard the calls."""

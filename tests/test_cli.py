@@ -19,7 +19,7 @@ from graph.cli import parser
 from nodes.context import Context
 
 pytest_plugins = ["terminal_fixtures"]
-COMMANDS = ("chat", "ask", "memory", "threads", "graph", "doctor")
+COMMANDS = ("chat", "ask", "memory", "threads", "docs", "graph", "doctor")
 NOTICE = "Rehearsal model"
 KEY = "sk-not-for-logs"
 

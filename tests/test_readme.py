@@ -74,7 +74,7 @@ def test_the_store_serves_another_agent(name: str, tmp_path: Path):
 @pytest.mark.parametrize("name", READMES)
 def test_every_command_parses_and_every_one_is_shown(name: str):
     shown = [parser().parse_args(words).command for words in commands(name) if not words[0].startswith("[")]
-    assert set(shown) == {"chat", "ask", "memory", "threads", "graph", "studio", "doctor"}
+    assert set(shown) == {"chat", "ask", "memory", "threads", "docs", "graph", "studio", "doctor"}
 
 
 @pytest.mark.parametrize("name", READMES)

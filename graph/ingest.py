@@ -1,0 +1,147 @@
+"""Bringing what a person names into a collection: found, compared, read, and put in whole.
+
+One that cannot be read is told by name and stops nothing. Interrupted, what is done stays, and the next time goes on.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from graph.fetching import Gone, Limits, Resolve, fetch, is_url, resolve
+from graph.reader import Reader
+from graph.reading import NotRead
+from graph.sources import Source, found_at
+from memory.documents import Documents, File
+
+Told = Callable[[float, int, int], None]
+"""(files done, with the part of the one under way; files in all; passages written)."""
+
+
+def tell_nobody(done: float, total: int, passages: int) -> None:
+    """Hear of the progress and do nothing."""
+
+
+@dataclass(kw_only=True)
+class Report:
+    """What came of it, by names. `failed`, `skipped` and `notes` come with the reason."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    removed: list[str] = field(default_factory=list)
+    passages: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Intake:
+    """Brings things into one collection; `report` tells how far it came, also when it was interrupted."""
+
+    def __init__(
+        self,
+        docs: Documents,
+        *,
+        limits: Limits | None = None,
+        told: Told = tell_nobody,
+        resolve: Resolve = resolve,
+        reader: Reader | None = None,
+    ) -> None:
+        self.docs, self.limits, self.told, self.resolve = docs, limits or Limits(), told, resolve
+        self.reader = reader or Reader()
+        self.report = Report()
+        self.at = self.total = 0
+        self.gone: set[str] = set()
+
+    def add(self, named: Iterable[str]) -> Report:
+        """Bring in what is named: files, folders with all that can be read in them, glob patterns, addresses."""
+        self.bring_in(self.found(named))
+        return self.report
+
+    def refresh(self) -> Report:
+        """Look again at all that was named before: what is new or changed comes in, what has vanished goes."""
+        entries = list(self.docs.entries())
+        roots = [one for one in dict.fromkeys(entry.root for entry in entries) if is_url(one) or Path(one).exists()]
+        sources = self.found(roots)
+        self.bring_in(sources)
+        there = {source.place for source in sources} - self.gone
+        gone = [entry for entry in entries if entry.source not in there]
+        self.docs.remove(gone)
+        self.report.removed += [entry.name for entry in gone]
+        return self.report
+
+    def found(self, named: Iterable[str]) -> list[Source]:
+        """Find all sources, each once."""
+
+        def failed(name: str, reason: str) -> None:
+            self.report.failed.append((name, reason))
+
+        def skipped(name: str, reason: str) -> None:
+            self.report.skipped.append((name, reason))
+
+        found = (source for name in named for source in found_at(name, failed=failed, skipped=skipped))
+        return list({source.place: source for source in found}.values())
+
+    def bring_in(self, sources: Sequence[Source]) -> None:
+        """Bring in one source after the other."""
+        known = self.docs.get([source.place for source in sources])
+        with self.reader:
+            for n, (source, old) in enumerate(zip(sources, known, strict=True)):
+                self.at, self.total = n, len(sources)
+                self.tell()
+                try:
+                    self.bring_one(source, old)
+                except Gone as error:
+                    self.gone.add(source.place)
+                    self.report.failed.append((source.name, str(error)))
+                except NotRead as error:
+                    self.report.failed.append((source.name, str(error)))
+        self.at = len(sources)
+        self.tell()
+
+    def tell(self, done: int = 0, total: int = 1) -> None:
+        """Tell how far it came, with the passages of the file under way."""
+        self.told(self.at + done / max(total, 1), self.total, self.report.passages + done)
+
+    def bring_one(self, source: Source, old: File | None) -> None:
+        """Compare one source with what is in, and replace that if it differs. Raises NotRead."""
+        if is_url(source.place):
+            page = fetch(source.place, self.limits, resolve=self.resolve)
+            with tempfile.TemporaryDirectory(prefix="palimpsest-") as room:
+                copy = Path(room) / "page"
+                copy.write_bytes(page.data)
+                self.replace(file_of(source, size=len(page.data)), copy, old, declared=page.declared)
+            return
+        try:
+            found = Path(source.place).lstat()
+        except OSError as error:
+            raise NotRead(f"cannot be read: {error.strerror}") from error
+        file = file_of(source, size=found.st_size, mtime_ns=found.st_mtime_ns)
+        if old and old.rev and (old.size, old.mtime_ns) == (file.size, file.mtime_ns):
+            self.keep(file, old)
+        else:
+            self.replace(file, Path(source.place), old)
+
+    def replace(self, file: File, path: Path, old: File | None, *, declared: str = "") -> None:
+        """Read a file and put it in, unless it holds what it held."""
+        result = self.reader.read(path, name=file.name, declared=declared, known=old.rev if old else "")
+        if result.document is None:
+            assert old
+            self.keep(file, old)
+            return
+        self.report.passages += self.docs.put(file, result.document, rev=result.rev, told=self.tell).passages
+        self.report.notes += [(file.name, note) for note in result.notes]
+        (self.report.changed if old and old.rev else self.report.added).append(file.name)
+
+    def keep(self, file: File, old: File) -> None:
+        """Leave what is in; note if it is called, dated or sized otherwise, and clear what a killed writer left."""
+        now = replace(old, name=file.name, root=file.root, size=file.size, mtime_ns=file.mtime_ns)
+        if now != old or old.pending != ("", 0):
+            self.docs.note(now)
+        self.report.unchanged += 1
+
+
+def file_of(source: Source, *, size: int, mtime_ns: int = 0) -> File:
+    """Describe a source as it is now."""
+    return File(source=source.place, name=source.name, root=source.root, size=size, mtime_ns=mtime_ns)
