@@ -134,6 +134,9 @@ class Context:
     max_steps: Annotated[
         int, Field(ge=1, le=100, description="Model calls in one turn; the last one answers without tools.")
     ] = 12
+    max_repeats: Annotated[
+        int, Field(ge=1, le=100, description="How often the same call with the same arguments runs in one turn.")
+    ] = 2
     tool_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Seconds that one tool call may take.")] = 30.0
     max_result_chars: Annotated[
         int, Field(ge=200, le=1_000_000, description="Characters of one tool result that reach the model.")

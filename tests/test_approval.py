@@ -91,8 +91,10 @@ def test_edited_it_runs_with_the_edit_coerced_as_any_arguments(way):
     ledger = Ledger()
     with session(SEND, "Sent.", tools=ledger.tools(), way=way) as s:
         paused(s)
-        s.resume({"decision": "edit", "args": {"to": "Bob", "amount": "5"}})
+        values = s.resume({"decision": "edit", "args": {"to": "Bob", "amount": "5"}})
     assert ledger.sent == [("Bob", 5)]
+    told = '(The user changed the arguments to {"to": "Bob", "amount": 5} before it ran.)'
+    assert result(values).text == f"{told}\nsent 5 to Bob"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +140,24 @@ def test_two_approvals_are_asked_for_at_once_and_answered_each(way):
     first, second = results(values)
     assert ledger.sent == [("Ann", 1)]
     assert first.text == "sent 1 to Ann" and second.text.endswith("no Bob")
+
+
+def test_answers_that_come_twice_too_late_or_for_nothing_run_nothing_again(way):
+    """B054: a stale button, a retried request."""
+    ledger = Ledger()
+    calls = [call("send", "c1", to="Ann", amount=1), call("send", "c2", to="Bob", amount=10**30)]
+    with session(calls, "Both.", tools=ledger.tools(), way=way) as s:
+        asked = {one.value["args"]["to"]: one.id for one in paused(s)}
+        s.resume({"f" * 32: True})
+        assert ledger.sent == []
+        for again in (True, True, False, {"decision": "edit", "args": {"to": "Eve", "amount": 9}}):
+            s.resume({asked["Ann"]: again})
+        assert ledger.sent == [("Ann", 1)]
+        s.resume({asked["Ann"]: True, asked["Bob"]: True})
+        for late in (True, {asked["Bob"]: True}):
+            values = s.resume(late)
+    assert ledger.sent == [("Ann", 1), ("Bob", 10**30)] and values["messages"][-1].text == "Both."
+    assert [one.text for one in results(values)] == ["sent 1 to Ann", f"sent {10**30} to Bob"]
 
 
 def test_two_approvals_can_be_answered_one_after_the_other(way):

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
+from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import BaseModel
 from tool_graphs import WAYS, call, named, ok, raising, record, result, results, session
@@ -115,6 +116,37 @@ def test_no_name_of_a_remote_tools_parameter_gets_lost_on_the_way(way):
     args = {name: {"n": n} for n, name in enumerate(NAMES)}
     with session(call("remote", **args), "Asked.", tools=[remote(*NAMES)], way=way) as s:
         assert json.loads(result(s.turn()).text) == args
+
+
+async def of_a_server(runtime: ToolRuntime | None = None, **arguments: Any) -> Any:
+    if arguments["q"] == "none":
+        raise ToolException("the server knows no such thing")
+    blocks = [{"type": "text", "text": f"found {arguments['q']}", "id": "b1"}, PICTURE]
+    return blocks, {"structured": {"by": runtime.tool_call_id if runtime else None}}
+
+
+PICTURE = {"type": "image", "base64": "AA", "mime_type": "image/png"}
+
+
+@BOTH_WAYS
+def test_a_tool_of_an_mcp_server_works_as_its_adapter_makes_it(way):
+    """A JSON schema, a coroutine of any arguments, blocks with an artifact, ToolException for the server's errors."""
+    schema = {"type": "object", "properties": {"q": {"type": "string", "description": "what"}}, "required": ["q"]}
+    mcp = StructuredTool(
+        name="look",
+        description="Look.",
+        coroutine=of_a_server,
+        args_schema=schema,
+        response_format="content_and_artifact",
+    )
+    calls = [call("look", f"c{n}", **args) for n, args in enumerate([{"q": "茶"}, {"q": "none"}, {"q": 1}, {}])]
+    with session(calls, "Looked.", tools=[mcp], way=way) as s:
+        found, none, wrong, missing = results(s.turn())
+    assert found.content[0]["text"] == "found 茶" and found.content[1] == PICTURE
+    assert found.artifact == {"structured": {"by": "c0"}}
+    assert none.text == "Error (business): the server knows no such thing"
+    assert [record(one)["kind"] for one in (wrong, missing)] == ["invalid_arguments"] * 2
+    assert "q: is required and missing." in missing.text
 
 
 @BOTH_WAYS

@@ -73,6 +73,15 @@ def test_the_third_identical_call_is_told_so_instead_of_run(way):
     assert values["stop_reason"] == "answered"
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_how_often_the_same_call_runs_is_a_setting(most):
+    """B047."""
+    calls = [call("search", f"c{n}", q="x") for n in range(4)]
+    with session(calls, "Nothing.", tools=[search]) as s:
+        kinds = [record(message)["kind"] for message in results(s.turn(max_repeats=most))]
+    assert kinds == [""] * most + ["repeated"] * (4 - most)
+
+
 def test_alternating_calls_are_counted_each():
     """B047: A/B/A/B."""
     calls = [call("search", f"c{n}", q="ab"[n % 2]) for n in range(6)]

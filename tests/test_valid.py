@@ -239,6 +239,17 @@ def test_text_blocks_become_one_string_and_pictures_of_the_user_stay_pictures() 
     assert [message.content for message in valid] == ["a\nb", [blocks[0], picture], "", f"a\nb\n{marker}"]
 
 
+def test_names_of_speakers_do_not_reach_the_server() -> None:
+    """B081: it would refuse some of them."""
+    stored = [
+        HumanMessage("a", name="Ann Müller"),
+        AIMessage("b", name="Travel Desk Agent"),
+        HumanMessage("c", name=""),
+    ]
+    valid = valid_messages(stored).messages
+    assert refused(valid) is None and [one.name for one in valid] == [None] * 3
+
+
 def test_a_duplicate_result_is_told_apart_from_the_first() -> None:
     calling = AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "c1"}])
     twice = [ToolMessage("first", tool_call_id="c1"), ToolMessage("second", tool_call_id="c1")]
