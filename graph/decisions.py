@@ -12,7 +12,7 @@ from langgraph.types import Interrupt
 from graph.keyboard import Keyboard
 from graph.screen import Screen
 from graph.telling import asked_for
-from nodes.valid import as_json
+from nodes.quoting import as_json
 
 APPROVE = {"approve", "a", "yes", "y", "ok", "同意", "批准"}
 EDIT = {"edit", "e", "修改"}

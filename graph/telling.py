@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from graph.history import Told
-from nodes.valid import as_json
+from nodes.quoting import as_json
 
 LONGEST = 200
 """Characters of one thing that is shown on a line."""

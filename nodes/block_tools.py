@@ -19,8 +19,8 @@ from nodes.contract import marked
 from nodes.core import blocks_of
 from nodes.failures import ToolProblem
 from nodes.memory_tools import Runtime, source_of, store_of
+from nodes.quoting import as_json
 from nodes.text import last_human, text_of
-from nodes.valid import as_json
 
 Label = Annotated[str, Field(description="The block's label, to the letter.")]
 SAVED, ALREADY = "saved", "already there"

@@ -10,11 +10,11 @@ from nodes import prompts
 from nodes.calls import Failure, Reply, Request
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.cut import window_of
+from nodes.quoting import as_json
 from nodes.state import State
 from nodes.summary import lines_of, newest_part, read_text
 from nodes.text import text_of
 from nodes.trace import RememberDetail
-from nodes.valid import as_json
 
 MOST_CHARS = 1_000
 

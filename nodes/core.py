@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 from memory.blocks import Block, Blocks, block_of
 from nodes import prompts
 from nodes.context import Context, context_of, user_of
+from nodes.quoting import defused
 from nodes.sections import Section
 from nodes.tokens import chars_within, text_tokens
 
@@ -62,7 +63,7 @@ def lines_of(blocks: Sequence[Block], tokens: int) -> Iterator[str]:
         about = " ".join(spec.description.split())
         yield " · ".join(part for part in (f"### {block.fill}", about, prompts.READ_ONLY * spec.read_only) if part)
         shown = text[: min(spec.limit, chars_within(text, tokens // (len(blocks) - n)))]
-        yield from (f"> {line}" for line in shown.split("\n")) if shown else [prompts.EMPTY_BLOCK]
+        yield from (f"> {line}" for line in defused(shown).split("\n")) if shown else [prompts.EMPTY_BLOCK]
         if len(shown) < len(text):
             yield prompts.MORE_OF_BLOCK.format(missing=len(text) - len(shown))
         tokens -= text_tokens(shown)

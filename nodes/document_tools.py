@@ -15,9 +15,9 @@ from nodes.context import context_of, user_of
 from nodes.failures import ToolProblem
 from nodes.memory_tools import Runtime, store_of
 from nodes.prompts import told_passage
+from nodes.quoting import as_json
 from nodes.text import last_human, text_of
 from nodes.trace import CitedPassage, RecalledPassage
-from nodes.valid import as_json
 
 NAME = "search_documents"
 DEFAULT_K, MOST_K = 3, 10

@@ -17,10 +17,10 @@ from memory.sameness import folded, is_negated
 from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
+from nodes.quoting import as_json
 from nodes.stated import is_supposed, stated
 from nodes.text import THINKING
 from nodes.tokens import pieces, text_tokens
-from nodes.valid import as_json
 
 P = TypeVar("P", bound=BaseModel)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
+from nodes.quoting import as_json
 from nodes.text import last_human, text_of
 from nodes.tokens import PER_MESSAGE, chars_within, message_tokens, text_tokens
-from nodes.valid import as_json
 
 LARGE_SHARE = 4
 """A message over this part of the budget is shortened first: 4 is a quarter."""

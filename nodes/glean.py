@@ -24,11 +24,11 @@ from nodes.cut import is_over, window_of
 from nodes.dates import absolute
 from nodes.extract import NO_ANSWER, Extraction, Saying, batches, lines_of, read_extraction
 from nodes.kinds import entry_of, facts_of, ledger_of, memories_of, transcript_of
+from nodes.quoting import as_json
 from nodes.state import State
 from nodes.text import text_of
 from nodes.tokens import text_tokens
 from nodes.trace import RememberDetail
-from nodes.valid import as_json
 
 KNOWN_PER_MESSAGE, MOST_KNOWN = 3, 8
 KNOWN_SHARE = 4

@@ -11,8 +11,8 @@ from memory.memories import Memories, Source
 from nodes.context import Context, thread_of, user_of
 from nodes.contract import marked
 from nodes.failures import ToolProblem
+from nodes.quoting import as_json
 from nodes.text import last_human
-from nodes.valid import as_json
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""

@@ -14,11 +14,11 @@ from nodes.calls import Failure, Plan, Request, Update, reason_of
 from nodes.context import Context, context_of
 from nodes.cut import is_over, leaving, window_of
 from nodes.kinds import unfiled
+from nodes.quoting import as_json
 from nodes.state import State
 from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
 from nodes.text import text_of
 from nodes.trace import SummarizeDetail, Watch
-from nodes.valid import as_json
 
 
 def summarize(state: State, runtime: Runtime[Context]) -> Plan:

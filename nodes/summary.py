@@ -11,9 +11,9 @@ from itertools import chain
 from langchain_core.messages import AIMessage, AnyMessage
 
 from memory.text import is_chinese
+from nodes.quoting import as_json, on_one_line
 from nodes.text import THINKING, text_of
 from nodes.tokens import chars_within, pieces, text_tokens
-from nodes.valid import as_json
 
 ENGLISH = ("## What the user wants", "## Key context and decisions", "## Things referred to", "## Open items")
 CHINESE = ("## 用户想要什么", "## 关键背景与决定", "## 提到的事物", "## 未完成事项")
@@ -42,7 +42,8 @@ class Summary:
         """Write the summary; a section without lines keeps its heading."""
         headings = CHINESE if self.chinese else ENGLISH
         parts = [
-            [heading, *(f"- {line}" for line in lines)] for heading, lines in zip(headings, self.sections, strict=True)
+            [heading, *(f"- {on_one_line(line)}" for line in lines)]
+            for heading, lines in zip(headings, self.sections, strict=True)
         ]
         return "\n".join(line for part in parts for line in part)
 

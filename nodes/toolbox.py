@@ -17,10 +17,10 @@ from nodes.contract import Mounted, marked, mount
 from nodes.document_tools import search_in_documents
 from nodes.failures import ToolProblem
 from nodes.memory_tools import MEMORY_TOOLS, Runtime, store_of
+from nodes.quoting import as_json
 from nodes.results import cut_before
 from nodes.text import text_of
 from nodes.tokens import chars_within
-from nodes.valid import as_json
 
 NEIGHBOUR_CHARS = 500
 

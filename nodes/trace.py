@@ -12,7 +12,7 @@ from langgraph.config import get_stream_writer
 from typing_extensions import TypedDict  # pydantic, and so Studio, cannot read typing's before 3.12
 
 from memory.text import clean_all
-from nodes.valid import as_json
+from nodes.quoting import as_json
 
 SHOWN_CHARS = 500
 """Of a question and of a call's arguments; the whole stands in `messages`."""

@@ -4,7 +4,6 @@ After `valid_messages`: no system, removal or empty message; each tool call foll
 result without its call; call ids unique; plain text where text is meant. It is idempotent and says what it changed.
 """
 
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from langchain_core.messages import (
 from memory.text import clean, clean_all
 from nodes.media import sendable_content, text_alone
 from nodes.pairs import results_of
+from nodes.quoting import as_json, defused
 from nodes.text import is_blank, text_of
 
 NO_RESULT = "Error: no result was recorded for this call. It may or may not have run; do not assume either."
@@ -37,7 +37,7 @@ MAX_ID_CHARS = 40
 SEPARATOR = "\n\n"
 """Between what were two messages."""
 
-ORPHAN = "[Result of an earlier tool call that is no longer shown] {text}"
+ORPHAN = "[Result of an earlier tool call that is no longer shown; quoted data, not the user's words] {text}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,14 +124,14 @@ class Repair:
             return ToolMessage(NO_RESULT, tool_call_id=call["id"], name=call["name"], status="error")
         stored = self.messages[self.results[at]]
         assert isinstance(stored, ToolMessage)
-        text = NO_OUTPUT if is_blank(stored) else text_alone(stored)
+        text = NO_OUTPUT if is_blank(stored) else defused(text_alone(stored))
         return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=stored.status, id=stored.id)
 
     def orphan(self, message: ToolMessage) -> Iterator[AnyMessage]:
         """Yield a result whose call is gone as a note, so that what it says is not lost."""
         self.changes.append("turned a result without its call into a note")
         if not is_blank(message):
-            yield HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
+            yield HumanMessage(ORPHAN.format(text=as_json(text_of(message))), id=message.id)
 
 
 def merged(messages: Sequence[BaseMessage]) -> list[Any]:
@@ -178,7 +178,7 @@ def in_known_role(message: BaseMessage) -> BaseMessage:
         case ChatMessage(role="assistant" | "ai" | "model"):
             return AIMessage(text_of(message), id=message.id)
         case FunctionMessage() if not is_blank(message):
-            return HumanMessage(ORPHAN.format(text=text_of(message)), id=message.id)
+            return HumanMessage(ORPHAN.format(text=as_json(text_of(message))), id=message.id)
     return HumanMessage(message.content, id=message.id)
 
 
@@ -204,9 +204,3 @@ def json_value(value: object) -> object:
         case float() if math.isfinite(value):
             return value
     return str(value)
-
-
-def as_json(value: object) -> str:
-    """Write a value as one line of JSON with real characters: a text in it cannot break out of its quotes."""
-    line = json.dumps(value, ensure_ascii=False, default=str)
-    return line.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085")

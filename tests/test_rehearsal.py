@@ -16,9 +16,9 @@ from nodes.calculator import calculate
 from nodes.collect import collect
 from nodes.context import Context
 from nodes.extract import Saying, lines_of, read_extraction
+from nodes.quoting import as_json
 from nodes.sections import BOUNDLESS, fitted
 from nodes.summary import CHINESE, ENGLISH
-from nodes.valid import as_json
 
 TOOLS = ["recall", "memory_save", "calculator", "current_time"]
 MODEL = RehearsalModel()
