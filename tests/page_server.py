@@ -23,7 +23,8 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, JSONResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from graph.agent import Agent, open_agent
 from graph.page import Guard, Page
@@ -91,6 +92,13 @@ def refused(conn: HTTPConnection, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, status_code=401)
 
 
+async def greet(socket: WebSocket) -> None:
+    """Say hello to whoever connects."""
+    await socket.accept()
+    await socket.send_text("hello")
+    await socket.close()
+
+
 def app_of(store: BaseStore, saver: Any, settings: Settings, login: AuthenticationBackend | None) -> Starlette:
     """Build the page's application as the dev server composes it."""
     settings = replace(settings, has_login=isinstance(login, Tokens))
@@ -98,9 +106,10 @@ def app_of(store: BaseStore, saver: Any, settings: Settings, login: Authenticati
     asking = [Middleware(AuthenticationMiddleware, backend=login, on_error=refused)] if login else []
     routes = [Route(route.path, route.endpoint, methods=route.methods, middleware=asking) for route in page.routes()]
     elsewhere = Route("/elsewhere", lambda request: HTMLResponse("<title>elsewhere</title>"))
+    socket = WebSocketRoute("/socket", greet)
     everybody = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
     guard = Middleware(Guard, settings=lambda: settings)
-    return Starlette(routes=[*routes, elsewhere], middleware=[guard, everybody])
+    return Starlette(routes=[*routes, elsewhere, socket], middleware=[guard, everybody])
 
 
 @contextmanager

@@ -10,16 +10,22 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from langgraph.store.base import PutOp
 from page_server import AGENT, TALK, THREAD, Nobody, World, app_of, open_world, served
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from graph.page import FILES, TOKEN
 from graph.settings import Settings
 from graph.turn import run
-from graph.views import EDITS, VIEWS, Desk, Missing
+from graph.views import AT_ONCE, EDITS, VIEWS, Desk, Missing
 from memory.blocks import Blocks
 from memory.catalogue import Catalogue
 from memory.facts import Facts
 from memory.memories import Forgotten, Memories
+from memory.owner import owned
 from memory.transcript import Transcript
 from nodes.context import Context
 
@@ -130,6 +136,15 @@ def test_what_is_forgotten_is_gone(world: World, get: Callable[..., Any]):
         Memories(world.store, user="oblivion").save("喜欢红茶", at=datetime(2020, 1, 1, tzinfo=UTC))
 
 
+def test_more_memories_than_one_answer_holds_come_in_pages(world: World, get: Callable[..., Any]):
+    place = owned("many", "memories")
+    at = "2026-01-01T00:00:00+00:00"
+    world.store.batch([PutOp(place, f"m-{n:03}", {"text": f"{n}", "at": at}, False) for n in range(AT_ONCE + 7)])
+    pages = [get("memories", user="many", offset=offset) for offset in (0, AT_ONCE, AT_ONCE + 7)]
+    assert [len(page["items"]) for page in pages] == [AT_ONCE, 7, 0] and pages[0]["total"] == AT_ONCE + 7
+    assert len({one["id"] for page in pages for one in page["items"]}) == AT_ONCE + 7
+
+
 def test_what_holds_no_longer_is_shown_with_its_end_and_left_out_of_recall(world: World, get: Callable[..., Any]):
     kept = Memories(world.store, user="past")
     old, _ = kept.save("I live in Hangzhou.")
@@ -184,6 +199,23 @@ def test_other_sites_reach_nothing_else_on_the_server_and_studio_does(world: Wor
     assert httpx.get(f"{world.guarded}/elsewhere", headers={"host": "palimpsest.example"}).is_success
 
 
+def test_no_socket_is_opened_for_another_site(world: World):
+    address = f"{world.open.replace('http', 'ws')}/socket"
+    for origin in (None, world.open, "https://smith.langchain.com"):
+        with connect(address, origin=origin) as socket:  # type: ignore[arg-type]
+            assert socket.recv() == "hello"
+    with pytest.raises(InvalidStatus), connect(address, origin="https://evil.example"):  # type: ignore[arg-type]
+        pass
+
+
+def test_the_page_may_stand_under_a_prefix(world: World, settings: Settings):
+    app = app_of(world.store, world.saver, settings, Nobody())
+    with served(Starlette(routes=[Mount("/agents", app)])) as address:
+        for path in (*FILES, "/memory/", "/memory/api/session"):
+            assert httpx.get(f"{address}/agents{path}", follow_redirects=True).is_success
+        assert httpx.get(f"{address}/agents/memory", headers={"origin": "https://evil.example"}).status_code == 403
+
+
 @pytest.fixture(scope="module")
 def secret(world: World) -> str:
     """Bob's code in every kind of memory; the id of the message that tells it."""
@@ -211,13 +243,12 @@ def test_nobody_sees_what_is_anothers(world: World, secret: str, name: str):
 
 def test_a_thread_of_the_same_id_shows_no_page_of_another_user(world: World):
     """The checkpoints know one thread of an id; a transcript of that id may lie with two users."""
-    run(world.agent, "My code is 9955.", thread="same", context=Context(user="bob"))
-    views = [VIEWS["thread"](Desk(store=world.store, saver=world.saver, user="bob"), {"id": "same"})]
+    desks = [Desk(store=world.store, saver=world.saver, user=user) for user in ("me", "ann")]
     with pytest.raises(Missing):
-        VIEWS["thread"](Desk(store=world.store, saver=world.saver, user="ann"), {"id": "same"})
-    Catalogue(world.store, user="ann").note("same", "mine")  # as if an import had brought it
-    views.append(VIEWS["thread"](Desk(store=world.store, saver=world.saver, user="ann"), {"id": "same"}))
-    assert "9955" in str(views[0]) and views[1] == {"summary": "", "entries": []}
+        VIEWS["thread"](desks[1], {"id": THREAD})
+    Catalogue(world.store, user="ann").note(THREAD, "mine")  # as if an import had brought it
+    shown = [VIEWS["thread"](desk, {"id": THREAD}) for desk in desks]
+    assert "peanuts" in shown[0]["summary"] and shown[1] == {"summary": "", "entries": []}
 
 
 def test_nobody_edits_what_is_anothers(world: World):

@@ -4,6 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,8 +12,9 @@ import pytest
 from dev_server import ROOT, DevServer, running
 
 from graph.agent import open_agent
-from graph.serve import check_port
+from graph.serve import check_port, configuration
 from graph.settings import CannotStart, Settings
+from graph.views import VIEWS
 from memory.blocks import Author, Blocks
 from memory.facts import Facts
 from nodes.context import Context
@@ -64,6 +66,13 @@ def test_a_port_in_use_is_told_before_anything_starts():
     for host, port in (("192.0.2.1", 2024), ("127.0.0.1", 70_000)):  # not this machine's; not a port
         with pytest.raises(CannotStart):
             check_port(host, port)
+
+
+def test_it_serves_what_this_folder_or_else_the_repository_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert configuration() == ROOT / "langgraph.json"
+    (tmp_path / "langgraph.json").write_text("{}")
+    assert configuration().resolve() == tmp_path / "langgraph.json"
 
 
 def test_every_edge_of_the_drawing_says_when_it_is_taken(client: Any):
@@ -180,6 +189,10 @@ def test_the_memory_page_stands_on_the_same_server(server: DevServer, client: An
     assert "memory/page.js" in httpx.get(f"{server.url}/memory").text
     session = httpx.get(f"{server.url}/memory/api/session").json()
     assert session["user"] == "me" and session["free"]
+    for name in VIEWS:  # the server refuses what blocks its event loop
+        given = {"query": "peanuts", "id": "t", "thread": "t", "message": "m"}
+        answer = httpx.get(f"{server.url}/memory/api/{name}", params=given)
+        assert answer.status_code == (404 if name == "thread" else 200), answer.text
     (memory,) = httpx.get(f"{server.url}/memory/api/memories").json()["items"]
     assert "peanuts" in memory["text"]
     headers = {"x-palimpsest-token": session["token"]}
