@@ -5,10 +5,10 @@ A tool is a plain function with type hints and a docstring, or any LangChain too
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any
+from typing import Any, get_type_hints
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
@@ -16,10 +16,14 @@ from langchain_core.tools import tool as as_tool
 from pydantic import BaseModel
 
 from nodes.both_ways import callable_both_ways
+from nodes.results import cut_before
 from nodes.schema import Judge, Schema, parameters_of, undescribed
 from nodes.tokens import schema_tokens
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+MAX_DESCRIPTION_CHARS = 1024
+"""OpenAI refuses a function with a longer one."""
+
 GIVABLE = (
     "take each by a name of its own, other than args, kwargs, callbacks and run_manager, and inject only what is known"
 )
@@ -112,14 +116,14 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
     except Exception as error:  # whatever it is: the schema is at fault
         told = getattr(error, "message", error)
         raise BadTool(f"tool {made.name!r}: its parameters are no JSON schema: {told}") from error
-    function = {"name": made.name, "description": made.description, "parameters": parameters}
-    schema = {"type": "function", "function": function}
     check_givable(made, parameters["properties"])
-    for parameter in undescribed(parameters):
-        told = f"tool {made.name!r}: the parameter {parameter!r} has no description; say in the docstring what it is"
+    for lack in lacks(made, parameters):
         if own:
-            raise BadTool(told)
-        warnings.warn(told, stacklevel=4)
+            raise BadTool(f"tool {made.name!r}: {lack}")
+        warnings.warn(f"tool {made.name!r}: {lack}", stacklevel=4)
+    description = made.description[: cut_before(made.description, MAX_DESCRIPTION_CHARS)]
+    function = {"name": made.name, "description": description, "parameters": parameters}
+    schema = {"type": "function", "function": function}
     return Mounted(
         name=made.name,
         tool=callable_both_ways(made, parameters["properties"]),
@@ -128,6 +132,14 @@ def mounted_one(tool: Tool, *, own: bool) -> Mounted:
         judge=judge,
         tokens=schema_tokens([schema]),
     )
+
+
+def lacks(tool: BaseTool, parameters: Schema) -> Iterator[str]:
+    """Yield what a model is told too little of a tool, or too much."""
+    if (length := len(tool.description)) > MAX_DESCRIPTION_CHARS:
+        yield f"its description has {length} characters; the model is sent the first {MAX_DESCRIPTION_CHARS} at most"
+    for name in undescribed(parameters):
+        yield f"the parameter {name!r} has no description; say in the docstring what it is"
 
 
 def from_function(function: Callable[..., Any]) -> BaseTool:
@@ -155,11 +167,19 @@ def check_givable(tool: BaseTool, parameters: Collection[str]) -> None:
     model, wrong = tool.args_schema, {name for name in parameters if name not in named and rest is None}
     if isinstance(model, type) and issubclass(model, BaseModel):
         wrong = {name for name in model.model_fields if name not in named and (rest is None or name == rest)}
-        due = {name for name, one in named.items() if one.default is one.empty and one.annotation is not RunnableConfig}
+        due = {name for name, one in named.items() if one.default is one.empty and not is_config(function, name)}
         wrong |= due - {*model.model_fields, "callbacks"}
         wrong |= {name for name, one in model.model_fields.items() if one.is_required() and is_bare(one.metadata)}
     if wrong:
         raise BadTool(f"tool {tool.name!r}: no call can give {', '.join(map(repr, sorted(wrong)))}; {GIVABLE}")
+
+
+def is_config(function: Callable[..., Any], name: str) -> bool:
+    """Whether a parameter takes the run's config, which LangChain gives."""
+    try:
+        return get_type_hints(function).get(name) is RunnableConfig
+    except NameError:  # an annotation that is not defined here
+        return False
 
 
 def is_bare(metadata: Sequence[Any]) -> bool:

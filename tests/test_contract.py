@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool, Tool, tool
 from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from pydantic import BaseModel, Field
@@ -188,6 +189,24 @@ def test_a_parameter_without_a_description_is_an_error_for_ours_and_a_warning_wi
         warnings.simplefilter("always")
         mount([bare])
     assert ["'x'" in str(caught[0].message), "'y'" in str(caught[1].message)] == [True, True]
+
+
+def test_a_description_longer_than_openai_takes_is_cut_at_a_sentence_with_a_warning():
+    long = StructuredTool.from_function(bare, description="It adds. " * 200)
+    with pytest.warns(UserWarning, match="1799 characters"):
+        (mounted,) = mount([long])
+    sent = mounted.schema["function"]["description"]
+    assert len(sent) <= 1024 and sent.endswith("It adds. ") and mounted.tool.description == long.description
+
+
+def test_a_config_may_be_asked_for_under_any_name_and_in_any_form_of_annotation():
+    def tell(x: int, settings: "RunnableConfig") -> str:
+        """Tell."""
+        return str(sorted(settings))
+
+    (mounted,) = mount([tell])
+    assert list(mounted.parameters["properties"]) == ["x"]
+    assert "callbacks" in mounted.tool.invoke({"x": 1})
 
 
 def undocumented(x: int) -> str:

@@ -2,16 +2,22 @@
 
 import itertools
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import BaseModel
-from tool_graphs import WAYS, call, named, ok, raising, record, result, results, session
+from tool_graphs import WAYS, Session, aok, call, named, ok, raising, record, result, results, session
+from wire_rules import Rules, reject, wire_messages
 
+from graph.scripted import ScriptedModel
 from nodes.contract import BadTool, mount
 
 pytestmark = pytest.mark.filterwarnings("ignore:tool '")
@@ -161,6 +167,54 @@ def test_a_tool_that_changes_its_arguments_changes_no_message(way):
     with session(call("spoil", **given), "Spoilt.", tools=[spoil], way=way) as s:
         values = s.turn()
     assert values["messages"][1].tool_calls[0]["args"] == {"numbers": [1], "more": {"x": [2]}}
+
+
+def stall(x: int) -> str:
+    """Stall."""
+    threading.Event().wait(0.5)
+    return "late"
+
+
+KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "ok": ({"x": 1}, ""),
+    "aok": ({"x": "2"}, ""),
+    "boom": ({"x": 1}, "internal"),
+    "aboom": ({"x": 1}, "internal"),
+    "items": ({"x": 1}, ""),
+    "torn": ({"x": 1}, "internal"),
+    "stall": ({"x": 1}, "timeout"),
+    "nope": ({"x": 1}, "unknown_tool"),
+    "promise": ({"y": 1}, "invalid_arguments"),
+}
+ANSWERS = st.lists(st.tuples(st.sampled_from([*KINDS, "broken"]), st.booleans()), min_size=1, max_size=5)
+
+
+@settings(max_examples=25)
+@given(st.lists(ANSWERS, min_size=1, max_size=3), st.sampled_from(WAYS), st.booleans())
+def test_whatever_is_called_each_call_has_one_result_in_its_place_and_the_next_turn_works(answers, way, memory):
+    """Ids may be missing or come back; the list that the model is sent passes a strict server's rules."""
+    steps, expected = [], []
+    for answer in answers:
+        calls, bad = [], []
+        for m, (name, has_id) in enumerate(answer):
+            id = f"c{m}" if has_id else None
+            if name == "broken":
+                bad.append({"name": "ok", "args": '{"x": ', "id": id, "error": None, "type": "invalid_tool_call"})
+            else:
+                calls.append({"name": name, "args": KINDS[name][0], "id": id, "type": "tool_call"})
+        steps.append(AIMessage("", tool_calls=calls, invalid_tool_calls=bad))
+        expected += [KINDS[one["name"]][1] for one in calls] + ["invalid_arguments"] * len(bad)
+    tools = [ok, aok, items, torn, promise, stall, *raising(ValueError("no"))]
+    model = ScriptedModel([*steps, *["Done."] * 9])
+    s = Session(model, tools, way, memory=memory)
+    values = s.turn(tool_timeout_s=0.2, max_repeats=100)
+    kinds = [record(one)["kind"] for one in results(values)]
+    assert kinds and kinds == expected[: len(kinds)] and values["messages"][-1].text
+    assert s.turn("And now?")["stop_reason"] == "answered"
+    for sent, _ in model.calls:
+        assert (
+            reject({"model": "test-model", "messages": wire_messages(sent)}, Rules(unique_ids_in_thread=True)) is None
+        )
 
 
 def some(*args: int) -> str:
