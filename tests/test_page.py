@@ -1,6 +1,7 @@
 """The memory page's interface over real HTTP: what it tells, what it changes, whom it refuses."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,16 @@ def test_a_block_of_another_context_is_shown_and_edited_too(world: World, get: C
     assert post(world.open, "edit", {"label": "政策", "text": "不退货。", "seen": 1}, "desk").status_code == 200
     assert Blocks(world.store, user="desk", specs=context.blocks).get("政策").text == "不退货。"
     assert post(world.open, "edit", {"label": "none", "text": "x", "seen": 0}, "desk").status_code == 404
+
+
+def test_the_blocks_of_the_settings_are_shown_with_their_limits(world: World, settings: Settings):
+    configured = replace(settings, blocks='[{"label": "规则", "limit": 4, "read_only": true}]')
+    with served(app_of(world.store, world.saver, configured, Nobody())) as address:
+        (block,) = httpx.get(f"{address}/memory/api/blocks", params={"user": "set"}).json()
+        assert (block["label"], block["limit"]) == ("规则", 4)
+        for text, status in (("四个字好", 200), ("五个字不好", 409)):  # read-only is for the agent
+            given = {"label": "规则", "text": text, "seen": 0 if status == 200 else 1}
+            assert post(address, "edit", given, "set").status_code == status
 
 
 def test_what_is_forgotten_is_gone(world: World, get: Callable[..., Any]):
