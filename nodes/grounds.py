@@ -37,7 +37,7 @@ DATE = re.compile(
 """A date is worked out from "next Friday": it need not be the user's, if nobody else said it either."""
 
 MUST_BE_SAID = re.compile(r"[\d@/\\.:]")
-SENTENCE = re.compile(r"(?<=[.!?;])\s+|[。！？；\n]+")
+CLAUSE = re.compile(r"(?<=[.!?;,])\s+|[。！？；，\n]+")
 REMINDER = re.compile(r"(?:don['’]?t|do not|never) forget|no problem|别忘|不要忘|不能忘|勿忘", re.IGNORECASE)
 
 
@@ -78,8 +78,8 @@ def without_new_dates(text: str, said: Sequence[str], read: Sequence[str]) -> st
 
 
 def same_sense(text: str, words: set[str], said: Sequence[str]) -> bool:
-    """Whether the sentence of the user that shares most with a text is negated if the text is, and only then."""
-    sentences = [one for whole in said for one in SENTENCE.split(whole)]
-    shared = [len(words & set(words_of(one))) for one in sentences]
-    closest = [one for one, count in zip(sentences, shared, strict=True) if count == max(shared)]
+    """Whether the clause of the user that shares most with a text is negated if the text is, and only then."""
+    clauses = [one for whole in said for one in CLAUSE.split(whole)]
+    shared = [len(words & set(words_of(one))) for one in clauses]
+    closest = [one for one, count in zip(clauses, shared, strict=True) if count == max(shared)]
     return any(is_negated(REMINDER.sub(" ", one)) == is_negated(text) for one in closest)

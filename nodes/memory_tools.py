@@ -1,5 +1,6 @@
 """The tools by which the model reads and writes long-term memory. Whose it is comes from the run, never an argument."""
 
+import re
 from typing import Annotated, Any
 
 from langchain_core.tools import tool
@@ -7,17 +8,43 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from memory.memories import Memories, Source
-from nodes.context import Context, thread_of, user_of
+from memory.facts import Fact, How, NothingToEnd
+from memory.memories import Memories, Memory, Source
+from memory.sameness import wording
+from memory.times import now
+from memory.transcript import Transcript
+from nodes import kinds
+from nodes.context import Context, context_of, local, thread_of, user_of
 from nodes.contract import marked
+from nodes.dates import absolute
 from nodes.failures import ToolProblem
+from nodes.grounds import words_of
 from nodes.quoting import as_json
-from nodes.text import last_human
+from nodes.stated import wants_forgotten
+from nodes.text import last_human, question_of
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
 
+NOTHING_FOUND = "The search worked; nothing that is kept fits."
+SEARCH_FAILED = "the search in long-term memory failed ({error}); this does not mean that nothing is there"
+NO_SUCH_MEMORY = "there is no memory with the id {id!r}; use an id that recall or the recalled memories show"
+NOT_REPLACED = "there is no memory with the id {id!r}, so it replaced nothing"
+NOT_ASKED = (
+    "the user's newest message does not ask to forget anything, so nothing was; ask them, and wait for the answer"
+)
+NOT_MEANT = (
+    "the user asked to forget something, but not visibly this: {text!r}. Ask them whether to forget that, and wait"
+)
+TRANSCRIPT_KEEPS = "It is no longer remembered. The conversation in which it was said keeps its words."
+GONE = "the conversation was deleted"
+
+ALL_OR_THAT = re.compile(
+    r"\b(?:that|this|it|them|those|these|all)\W*$|\beverything\b|它|这个|那个|这[条点件]|那[条点件]|全部|所有|都",
+    re.IGNORECASE | re.MULTILINE,
+)
 Runtime = ToolRuntime[Context, Any]
+Id = Annotated[str, Field(min_length=1, max_length=100, description="As recall shows it.")]
 
 
 @tool
@@ -25,17 +52,21 @@ def recall(
     query: Annotated[str, Field(min_length=1, max_length=2000, description="What to look for, in the user's words.")],
     runtime: Runtime,
     k: Annotated[int, Field(ge=1, le=20, description="How many memories at most.")] = 3,
+    as_of: Annotated[str, Field(max_length=40, description="A date: what held then.")] = "",
 ) -> str:
-    """Search this user's long-term memory. Use it when the answer may depend on what the user said in earlier conversations and the recalled memories above do not settle it."""
-    memories = memories_of(runtime)
+    """Search this user's long-term memory. Call it when the answer depends on earlier conversations and the memories above do not settle it, when the user refers back ("as we agreed", "上次"), and before you say that you do not know something about them; for several things in several calls at once. Not for general knowledge or what stands on this page."""
+    memories, when = memories_of(runtime), as_of.strip() or None
     try:
-        found = memories.search(query, limit=k, threshold=ANYTHING)
+        found = memories.search(query, limit=k, threshold=ANYTHING, when=when)
+        facts = kinds.facts_of(runtime).all(when=when) if when else []
+    except ValueError as error:
+        raise ToolProblem(str(error)) from error
     except Exception as error:
-        raise ToolProblem(
-            f"the search in long-term memory failed ({type(error).__name__}); this does not mean that nothing is there"
-        ) from error
-    hits = [{"id": m.id, "date": m.at[:10], "text": m.text, "score": m.score and round(m.score, 3)} for m in found]
-    return as_json({"found": len(hits), "memories": hits})
+        raise ToolProblem(SEARCH_FAILED.format(error=type(error).__name__)) from error
+    answer: dict[str, Any] = {"found": len(found), "memories": [shown(memory) for memory in found]}
+    if when:
+        answer["facts"] = [{"key": fact.key, "value": fact.value, "since": fact.since[:10]} for fact in facts]
+    return as_json(answer if found or facts else {**answer, "note": NOTHING_FOUND})
 
 
 @tool
@@ -45,18 +76,127 @@ def memory_save(
         Field(
             min_length=1,
             max_length=2000,
-            description="One statement that stands alone, in the user's language, with absolute dates.",
+            description="One statement that stands alone, in the user's language, absolute dates.",
         ),
     ],
     runtime: Runtime,
+    about: Annotated[str, Field(max_length=200, description="Its subject, in a word or two.")] = "",
+    replaces: Annotated[str, Field(max_length=100, description="Id of a shown memory that this makes untrue.")] = "",
 ) -> str:
     """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
-    memory, is_new = memories_of(runtime).save(text, sources=[source_of(runtime)])
-    return as_json({"saved": "new" if is_new else "already stored", "id": memory.id, "text": memory.text})
+    memories = memories_of(runtime)
+    dated = absolute(text, local(now(), context_of(runtime)))
+    memory, is_new = memories.save(dated, sources=[source_of(runtime)], about=about, replaces=replaces)
+    is_merged = wording(dated) in map(wording, memory.variants)
+    saved = "new" if is_new else "merged with what says the same" if is_merged else "already stored"
+    answer = {"saved": saved, "id": memory.id, "text": memory.text}
+    if replaces and (old := memories.get(replaces)) and old.superseded_by == memory.id:
+        answer["replaced"] = old.text
+    elif replaces:
+        answer["note"] = NOT_REPLACED.format(id=replaces)
+    return as_json(answer)
 
 
-MEMORY_TOOLS = (recall, marked(writes=("text",))(memory_save))
+@tool
+def memory_get(id: Id, runtime: Runtime) -> str:
+    """Read one memory in full: when it held, what it replaced, and the messages that it comes from, word for word."""
+    memories = memories_of(runtime)
+    memory = known(id, memories)
+    history = [one for one in memories.all(past=True) if one.superseded_by == memory.id]
+    facts = {"holds": memory.until is None, "since": memory.at, "until": memory.until, "seen": memory.seen}
+    return as_json(
+        {
+            **shown(memory),
+            **facts,
+            "superseded_by": memory.superseded_by or None,
+            "held_before": memory.past,
+            "other_wordings": memory.variants,
+            "replaced": [{**shown(one), "since": one.at, "until": one.until} for one in history],
+            "sources": [row for source in memory.sources for row in said(source, runtime)],
+        }
+    )
+
+
+@tool
+def memory_forget(id: Id, runtime: Runtime) -> str:
+    """Forget one memory for good. Only when the user's newest message asks for it; to correct one, use memory_save with `replaces`."""
+    question, memories = question_of(runtime.state["messages"]), memories_of(runtime)
+    if not wants_forgotten(question):
+        raise ToolProblem(NOT_ASKED)
+    memory = known(id, memories)
+    if not is_meant(memory, question, memories):
+        raise ToolProblem(NOT_MEANT.format(text=memory.text))
+    memories.forget(memory.id)
+    return as_json({"forgotten": memory.id, "note": TRANSCRIPT_KEEPS})
+
+
+@tool
+def fact_set(
+    key: Annotated[str, Field(min_length=1, max_length=100, description="Such as allergy or 过敏.")],
+    value: Annotated[str, Field(min_length=1, max_length=500, description="One short value, in the user's words.")],
+    runtime: Runtime,
+    how: Annotated[How, Field(description="It holds now, instead of others; also, beside them; no longer.")] = "now",
+) -> str:
+    """Set what must never blur about the user and always stands above. Use it when the user states, changes or ends an allergy, a limit, a name, a setting."""
+    source = source_of(runtime)
+    store_of(runtime)
+    try:
+        holding = kinds.facts_of(runtime).set(key, value, how, thread=source.thread, message=source.message)
+    except NothingToEnd as error:
+        raise ToolProblem(str(error)) from error
+    return as_json({"saved": key, "holds_now": [since(fact) for fact in holding]})
+
+
+MEMORY_TOOLS = (
+    recall,
+    marked(writes=("text", "about"))(memory_save),
+    memory_get,
+    memory_forget,
+    marked(writes=("value",))(fact_set),
+)
 """Those that keep a text are marked so, which puts them behind the gate of nodes/keeping.py."""
+
+
+def shown(memory: Memory) -> dict[str, Any]:
+    """Write a memory for the model."""
+    row: dict[str, Any] = {"id": memory.id, "date": memory.at[:10], "text": memory.text}
+    row |= {"about": memory.about} if memory.about else {}
+    return row | ({} if memory.score is None else {"score": round(memory.score, 3)})
+
+
+def since(fact: Fact) -> dict[str, str]:
+    """Write a value that holds."""
+    return {"value": fact.value, "since": fact.since[:10]}
+
+
+def known(id: str, memories: Memories) -> Memory:
+    """Return the user's memory with this id. Raises ToolProblem; another user's id is as unknown as one made up."""
+    memory = memories.get(id.strip())
+    if memory is None:
+        raise ToolProblem(NO_SUCH_MEMORY.format(id=id))
+    return memory
+
+
+def is_meant(memory: Memory, question: str, memories: Memories) -> bool:
+    """Whether a wish to forget can mean this memory: all or "that", in its words, or close to it."""
+    words = set(words_of(question)) & set(words_of(" ".join([memory.text, memory.about, *memory.variants])))
+    return bool(words or ALL_OR_THAT.search(question)) or memory.id in {
+        m.id for m in memories.search(question, limit=5)
+    }
+
+
+def said(source: Source, runtime: Runtime) -> list[dict[str, Any]]:
+    """Return the message of a source word for word, from the transcript or, in this turn, from the page."""
+    place = {"thread": source.thread, "message": source.message}
+    entries = Transcript(store_of(runtime), user=user_of(runtime), thread=source.thread).entries()
+    if source.thread == thread_of():
+        entries += [kinds.entry_of(one, now()) for one in runtime.state["messages"] if str(one.id) == source.message]
+    rows = {
+        entry.text: {**place, "time": entry.at[:19], "text": entry.text}
+        for entry in reversed(entries)
+        if entry.id == source.message
+    }
+    return [*reversed(rows.values())] or [{**place, "text": None, "note": GONE}]
 
 
 def store_of(runtime: Runtime) -> BaseStore:
@@ -68,7 +208,8 @@ def store_of(runtime: Runtime) -> BaseStore:
 
 def memories_of(runtime: Runtime) -> Memories:
     """Return the memories of the run's user."""
-    return Memories(store_of(runtime), user=user_of(runtime))
+    store_of(runtime)
+    return kinds.memories_of(runtime)
 
 
 def source_of(runtime: Runtime) -> Source:

@@ -24,7 +24,7 @@ from nodes.tokens import chars_within
 
 NEIGHBOUR_CHARS = 500
 
-PIECE_SHARE = 8
+PIECE_SHARE = 12
 """A piece that is read on has at most one part in this many of the token budget, so that it is shown whole."""
 
 FOOTER_CHARS = 100

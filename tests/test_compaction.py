@@ -23,6 +23,7 @@ from graph.agent import Agent, build_agent, compiled
 from memory.facts import Facts
 from memory.memories import Memories
 from memory.transcript import Transcript
+from nodes import prompts
 from nodes.context import Context
 from nodes.cut import HARD_LIMIT
 from nodes.kinds import entry_of, now
@@ -31,6 +32,9 @@ from nodes.summary import ENGLISH
 from nodes.text import last_human, text_of
 from nodes.tokens import message_tokens, schema_tokens, text_tokens
 from nodes.toolbox import OWN_TOOLS
+
+BUDGET = 4_500 + sum(tool.tokens for tool in OWN_TOOLS) + text_tokens(prompts.fixed_text(Context()))
+"""Beside tools and house rules, however many they become, there are 4,500 tokens for the page."""
 
 Opened = Callable[..., tuple[Agent, Talking]]
 
@@ -189,7 +193,7 @@ def test_the_page_is_cut_by_the_tokens_of_all_that_is_sent(tmp_path: Path, what:
         options = {"instructions": LONG} if what == "instructions" else {}
         text = f"tea {LONG[:3600]}"
         for content in (text, text, text + LONG if what == "messages" else text):
-            values = ask(agent, content, token_budget=6000, recall_threshold=-1.0, **options)
+            values = ask(agent, content, token_budget=BUDGET, recall_threshold=-1.0, **options)
     assert bool(values.get("summary")) == (what != "nothing")
     assert len(values["messages"]) == (6 if what == "nothing" else 2)
 
@@ -250,8 +254,8 @@ def test_a_long_tool_loop_is_cut_in_mid_turn_and_goes_on(talking: Opened):
 
 def test_a_close_waits_for_the_answer_of_a_turn_that_was_cut_in_the_middle(talking: Opened):
     agent, model = talking("A", calls("x", times=20_000), "Done.")
-    ask(agent, LONG, token_budget=6000)
-    values = agent.invoke({**said("Look up"), "close": True}, config(), context=Context(token_budget=6000))
+    ask(agent, LONG, token_budget=BUDGET)
+    values = agent.invoke({**said("Look up"), "close": True}, config(), context=Context(token_budget=BUDGET))
     assert values["messages"][-1].text == "Done." and not values["close"]
     (abstracted,) = model.asked("abstract")
     assert "Done." in abstracted
@@ -276,7 +280,7 @@ def test_one_huge_message_is_shortened_in_presentation_only_and_can_be_read_whol
 
     first: list[Any] = {"tool": [calls(huge)], "user": [], "earlier": ["Got it."]}[who]
     agent, _ = talking(*first, then=read_on, summary=lambda request: TimeoutError("no"))
-    options: dict[str, Any] = {"token_budget": 6000, "max_steps": 60, "max_result_chars": 1_000_000, "extract": "off"}
+    options: dict[str, Any] = {"token_budget": BUDGET, "max_steps": 60, "max_result_chars": 1_000_000, "extract": "off"}
     if who == "earlier":
         ask(agent, huge, **options)
     values = ask(agent, huge if who == "user" else "What does clause 12 say?", **options)
