@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from graph.agent import Agent, aopen_agent, build_agent, open_agent
     from graph.chat import talk
+    from graph.offline import OfflineModel
     from graph.rehearsal import RehearsalModel
     from graph.scripted import ScriptedModel
     from graph.settings import BadSetting, Settings, load_settings
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nodes.context import Context
     from nodes.contract import marked
     from nodes.failures import ToolProblem
+    from nodes.state import State
 
 HOMES = {
     "Agent": "graph.agent",
@@ -25,6 +27,7 @@ HOMES = {
     "arun": "graph.turn",
     "build_agent": "graph.agent",
     "open_agent": "graph.agent",
+    "OfflineModel": "graph.offline",
     "RehearsalModel": "graph.rehearsal",
     "run": "graph.turn",
     "ScriptedModel": "graph.scripted",
@@ -36,6 +39,7 @@ HOMES = {
     "load_settings": "graph.settings",
     "Context": "nodes.context",
     "marked": "nodes.contract",
+    "State": "nodes.state",
     "ToolProblem": "nodes.failures",
 }
 
@@ -44,9 +48,11 @@ __all__ = [
     "BadSetting",
     "BlockSpec",
     "Context",
+    "OfflineModel",
     "RehearsalModel",
     "ScriptedModel",
     "Settings",
+    "State",
     "StepLimit",
     "ToolProblem",
     "Turn",

@@ -100,3 +100,20 @@ def test_the_drawn_graph_is_the_graph():
     graph = compiled(build_agent(model=ScriptedModel([])), None, None).get_graph()
     ends = {"__start__": "START", "__end__": "END"}
     assert drawn == {(ends.get(e.source, e.source), ends.get(e.target, e.target)) for e in graph.edges}
+
+
+OWN = {
+    "tools": [["17 pears left | There are 17."], ["梨还剩 17 个 | 还有 17 个。"]],
+    "model": [["You said: Hello"], ["你说：你好"]],
+    "embedder": [["peanuts"], ["花生"]],
+    "store": [["peanuts"], ["花生"]],
+    "nodes": [["logged:", "2+2 = 4"], ["记录：", "2+2 = 4"]],
+}
+
+
+@pytest.mark.parametrize("n", range(2), ids=READMES)
+@pytest.mark.parametrize("what", OWN)
+def test_each_thing_of_ones_own_is_taken(what: str, n: int, tmp_path: Path):
+    script = blocks(READMES[n], "python")[3 + list(OWN).index(what)]
+    told = "\n".join(ran(script, tmp_path))
+    assert all(words in told for words in OWN[what][n]), told
