@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import RemoveMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp, is_invalid_resume
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.store.base import BaseStore, PutOp
@@ -29,8 +29,12 @@ PAUSES_S = (0.2, 1.0)
 """Before the second and the third attempt, which is the last."""
 
 
-class NoParent(Exception):
-    """A tool commands the parent graph of one that has none."""
+WRITABLE = {"messages", "summary"}
+"""What a tool's command may write of the state; the rest is the graph's own."""
+
+
+class UnfitCommand(Exception):
+    """A tool gave a command that this graph does not take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +95,7 @@ def attempts(request: ToolCallRequest, marks: Marks, ran: Ran) -> Generator[Effe
         ran.outcome = yield Run(request=request, seconds=ran.seconds)
         if is_control_flow(ran.outcome):
             raise ran.outcome
-        if leaves(ran.outcome, request):
-            ran.outcome = NoParent("a command to the graph around this one, and there is none")
+        ran.outcome = unfit(ran.outcome, request) or ran.outcome
         if pause is None or not marks.idempotent or not isinstance(ran.outcome, marks.transient):
             return
         ran.note("retry", request.tool_call, error=type(ran.outcome).__name__)
@@ -138,11 +141,21 @@ def holds_result(part: Any) -> bool:
     return any(isinstance(message, ToolMessage) for message in messages)
 
 
-def leaves(outcome: Any, request: ToolCallRequest) -> bool:
-    """Whether a tool commands a graph around this one that is not there."""
-    parts = outcome if isinstance(outcome, list) else [outcome]
+def unfit(outcome: Any, request: ToolCallRequest) -> UnfitCommand | None:
+    """Say why what a tool gave holds a command that this graph does not take; None if it does not."""
     is_inner = "|" in str(request.runtime.config["configurable"].get("checkpoint_ns"))
-    return not is_inner and any(isinstance(part, Command) and part.graph == Command.PARENT for part in parts)
+    for part in outcome if isinstance(outcome, list) else [outcome]:
+        if not isinstance(part, Command):
+            continue
+        update = part.update if isinstance(part.update, dict) else {}
+        if part.graph == Command.PARENT:
+            if not is_inner:
+                return UnfitCommand("it is for the graph around this one, and there is none")
+        elif strange := update.keys() - WRITABLE:
+            return UnfitCommand(f"it may write {sorted(WRITABLE)} of the state, and writes {sorted(strange)}")
+        elif any(isinstance(message, RemoveMessage) for message in update.get("messages", ())):
+            return UnfitCommand("it may add messages, and removes some")
+    return None
 
 
 def fitted(request: ToolCallRequest, part: Any, record: Record) -> Generator[Effect, Any, Any]:

@@ -24,8 +24,8 @@ from nodes.course import Course, Keep, Pause, Ran, Run, attempts, concluded, is_
 from nodes.failures import REPEATED, Refused, unknown_tool
 from nodes.keeping import keepable
 from nodes.limits import caught, limited, within
+from nodes.quoting import as_json
 from nodes.repeats import refused_before, times_before
-from nodes.valid import as_json
 
 EDITED = "(The user changed the arguments to {args} before it ran.)"
 

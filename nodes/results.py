@@ -22,7 +22,8 @@ from uuid import UUID
 from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
-from memory.text import CONTROL, clean
+from memory.text import CONTROL, clean, clean_all
+from nodes.collect import MAX_DEPTH, depth_of
 from nodes.media import is_media
 
 Kind = Literal[
@@ -45,6 +46,7 @@ NOT_KEPT = "they were not kept"
 MAX_ITEMS = 10_000
 """Items that are taken from a generator, which may never end."""
 
+UNSHOWN = "<{kind} that cannot be shown: {error}>"
 MORE = f"… more than {MAX_ITEMS} items; the rest was not read"
 ENDS = ("\n", "},", "],", "。", ". ")
 """Where a text may be cut, best first: after a line, a record, a sentence."""
@@ -68,14 +70,14 @@ def result_message(
     call: Mapping[str, Any], content: Any, record: Record, given: ToolMessage | None = None
 ) -> ToolMessage:
     """Make the one result of a call: text or blocks for the model; record, and what a tool `given` adds, beside it."""
-    extra = plain(given.additional_kwargs) if given else {}
+    extra = storable(given.additional_kwargs) if given else {}
     return ToolMessage(
         content if is_blocks(content) else clean(str(content)) or NO_OUTPUT,
         name=call["name"] or "unknown",
         tool_call_id=call["id"] or "",
         status="success" if record.ok else "error",
-        artifact=plain(given.artifact) if given else None,
-        additional_kwargs={**extra, "record": dataclasses.asdict(record)},
+        artifact=storable(given.artifact) if given else None,
+        additional_kwargs={**(extra if isinstance(extra, dict) else {}), "record": dataclasses.asdict(record)},
     )
 
 
@@ -89,10 +91,21 @@ def presentable(value: Any) -> Any:
     try:
         shown = plain(value)
         if is_blocks(shown):
-            return shown if any(is_media(one) or one["text"].strip() for one in shown) else NO_OUTPUT
+            return storable(shown) if any(is_media(one) or one["text"].strip() for one in shown) else NO_OUTPUT
         return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
     except Exception as error:  # in a circle, too many digits, methods that raise
-        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+        return UNSHOWN.format(kind=type(value).__name__, error=type(error).__name__)
+
+
+def storable(value: Any) -> Any:
+    """Return a value in plain form as a checkpoint can hold it. It does not fail on any value."""
+    try:
+        made = clean_all(plain(value))
+        if depth_of(made) > MAX_DEPTH:
+            raise RecursionError
+        return made
+    except Exception as error:
+        return UNSHOWN.format(kind=type(value).__name__, error=type(error).__name__)
 
 
 def is_blocks(value: Any) -> bool:

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 
 import pytest
+from conftest import config
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
-from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.tools import InjectedToolArg, InjectedToolCallId, StructuredTool, ToolException, tool
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from pydantic import BaseModel
@@ -86,20 +88,77 @@ def test_no_exception_of_a_tool_ends_the_run(way, error):
     assert type(error).__name__ in results(values)[0].text and values["stop_reason"] == "answered"
 
 
+ANSWER = ToolMessage("done", tool_call_id="c1")
+
+
 @BOTH_WAYS
 @pytest.mark.parametrize(
-    ("command", "kind", "text"),
+    ("command", "told"),
     [
-        (Command(goto="nowhere"), "", "(no output)"),
-        (Command(graph=Command.PARENT, goto="other"), "internal", "NoParent"),
+        (Command(goto="nowhere"), "(no output)"),
+        (Command(update={"messages": [ANSWER, HumanMessage("by the way")]}), "done"),
+        (Command(graph=Command.PARENT, goto="other"), "UnfitCommand"),
+        (Command(update={"messages": [ANSWER], "owner": "eve"}), "UnfitCommand"),
+        (Command(update={"messages": [ANSWER], "steps": "none"}), "UnfitCommand"),
+        (Command(update={"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), ANSWER]}), "UnfitCommand"),
+        (Command(update={"messages": [ANSWER, object()]}), "NotImplementedError"),
+        (Command(update={"messages": []}), "ValueError"),
     ],
-    ids=["goto alone", "parent of none"],
+    ids=["goto", "more messages", "parent of none", "owner", "steps", "removal", "no message", "no result"],
 )
-def test_a_command_without_a_result_or_a_parent_leaves_the_call_answered(way, command, kind, text):
-    with session(call("go", x=1), "Gone.", tools=[named("go", lambda x: command)], way=way) as s:
+def test_whatever_a_tool_commands_its_call_is_answered_and_the_thread_stays_its_users(way, command, told):
+    """A tool may add messages and write the summary; what is the graph's own, and what was said, it may not touch."""
+    with session(call("go", x=1), "Gone.", "Yes.", tools=[named("go", lambda x: command)], way=way) as s:
         values = s.turn()
-    assert record(result(values))["kind"] == kind and text in result(values).text
-    assert values["stop_reason"] == "answered"
+        assert s.turn("Still there?")["messages"][-1].text == "Yes."
+    assert told in result(values).text and values["messages"][0].text == "Do it"
+    assert (values["owner"], values["stop_reason"]) == ("me", "answered")
+
+
+def nested(depth: int) -> list[Any]:
+    """Nest lists."""
+    made: list[Any] = []
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+class Shy:
+    """Fails whatever is asked of it."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+UNKEPT = [nested(300), nested(5000), Shy(), (1 // 0 for _ in range(2)), 10**30, {"n": [10**30, "\ud800"]}]
+UNKEPT.append(CIRCLE := [0])
+CIRCLE.append(CIRCLE)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("value", UNKEPT, ids=lambda value: type(value).__name__)
+def test_no_artifact_block_or_extra_of_a_result_keeps_the_turn_from_being_stored(way, value):
+    """B056: on a real saver."""
+
+    @tool(response_format="content_and_artifact")
+    def beside(x: int) -> Any:
+        """Give it beside the content."""
+        return "content", value
+
+    def within(x: int) -> Any:
+        """Give it within a block."""
+        return [{"type": "text", "text": "content", "more": value}]
+
+    def around(x: int, call_id: Annotated[str, InjectedToolCallId]) -> Any:
+        """Give it around the content."""
+        return ToolMessage("content", tool_call_id=call_id, additional_kwargs={"more": value})
+
+    tools = [beside, within, around]
+    with session([call(one, one, x=1) for one in ("beside", "within", "around")], "Done.", tools=tools, way=way) as s:
+        got = results(s.turn())
+        stored = s.agent.get_state(config()).values["messages"]
+    assert [one for one in stored if isinstance(one, ToolMessage)] == got and len(got) == 3
+    assert got[0].text == "content" and got[2].text == "content"
 
 
 def remote(*names: str) -> StructuredTool:
