@@ -70,7 +70,7 @@ def pdf(data: bytes) -> Read:
             raise NotRead("is encrypted; remove the password first") from error
         raise
     with document:
-        texts = [page_text(page) for page in document]
+        texts = [page_text(page) for page in document]  # a page is closed when nobody holds it
         marks = [(max(one.level, 0), one.get_title(), one.get_dest()) for one in document.get_toc()]
         outline = [(level + 1, title, dest.get_index()) for level, title, dest in marks if dest]
         title = document.get_metadata_dict().get("Title", "")

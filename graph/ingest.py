@@ -13,6 +13,7 @@ from graph.reader import Reader
 from graph.reading import NotRead
 from graph.sources import Source, found_at
 from memory.documents import Documents, File
+from memory.values import is_storable
 
 Told = Callable[[float, int, int], None]
 """(files done, with the part of the one under way; files in all; passages written)."""
@@ -106,6 +107,10 @@ class Intake:
 
     def bring_one(self, source: Source, old: File | None) -> None:
         """Compare one source with what is in, and replace that if it differs. Raises NotRead."""
+        if not is_storable(source.place):
+            raise NotRead("has a name that is not UTF-8; rename it")
+        if old and source.root == source.place != old.root:  # named by itself now, with its folder before
+            source = replace(source, name=old.name, root=old.root)
         if is_url(source.place):
             page = fetch(source.place, self.limits, resolve=self.resolve)
             with tempfile.TemporaryDirectory(prefix="palimpsest-") as room:

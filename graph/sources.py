@@ -9,6 +9,7 @@ from pathlib import Path
 
 from graph.fetching import is_url
 from graph.reading import READ_IN_FOLDERS, suffix_of
+from memory.text import clean
 
 PASSED_BY = {"__pycache__", "node_modules"}
 HIDDEN, STRANGE = "is hidden, or made by a program", "is of a kind that is not read"
@@ -43,7 +44,7 @@ def found_at(named: str, *, failed: Report, skipped: Report) -> Iterator[Source]
         elif root.is_dir():
             yield from found_in(root, failed=failed, skipped=skipped)
         elif root.exists():
-            yield Source(place=str(root), name=root.name, root=str(root))
+            yield Source(place=str(root), name=shown(root.name), root=str(root))
         else:
             failed(named, "is not there")
     if not paths:
@@ -91,5 +92,10 @@ def why_not(path: Path, root: Path) -> str:
 
 
 def called(path: Path, root: Path) -> str:
-    """Name a file by its folder and its place in it."""
-    return path.relative_to(root.parent).as_posix()
+    """Name a file by its folder and its place in it, on one line that no terminal takes for orders."""
+    return shown(path.relative_to(root.parent).as_posix())
+
+
+def shown(text: str) -> str:
+    """Write a name as people see it."""
+    return " ".join(clean(text).split())

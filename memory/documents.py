@@ -32,11 +32,17 @@ AT_ONCE = 256
 """Passages in one stroke: about 5 MB of vectors, four seconds of the built-in embedder."""
 
 
+Revision = tuple[str, int]
+"""What a file held at a time, named by its content, and in how many passages."""
+
+NOTHING: Revision = ("", 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class File:
     """One file or page of a collection. `source` is its path or address, `name` what people call it, `root` what was
     named to bring it in. `rev` is the revision that holds, empty while there is none; `pending` one that is being
-    written, or was when a process died.
+    written or taken away, or was when a process died.
     """
 
     source: str
@@ -48,17 +54,12 @@ class File:
     rev: str = ""
     passages: int = 0
     at: str = ""
-    pending: tuple[str, int] = ("", 0)
+    pending: Revision = NOTHING
 
     @property
     def id(self) -> str:
         """Name the file by its source."""
         return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def passage_keys(self) -> set[str]:
-        """Name all passages that the store may hold of it."""
-        revisions = ((self.rev, self.passages), self.pending)
-        return {key_of(self.id, rev, n) for rev, count in revisions for n in range(count)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,38 +103,65 @@ class Documents:
     ) -> File:
         """Replace a file's passages by those of a document; `told` hears how many are done, and of how many.
 
-        The last stroke writes the entry and takes the old passages away, in one transaction.
+        The last stroke writes the entry in its transaction: from then on the new passages hold, and no old one.
         """
         document = replace(document, text=clean(document.text), title=clean(document.title))
         passages = split(document)
-        old = self.get([file.source])[0] or replace(file, rev="", passages=0)
-        new = replace(
-            file, title=document.title, rev=rev, passages=len(passages), at=stamp(self.clock()), pending=("", 0)
-        )
+        revision, at = (rev, len(passages)), stamp(self.clock())
+        new = replace(file, title=document.title, rev=rev, passages=len(passages), at=at, pending=NOTHING)
         puts = [self.putting(new, n, passage) for n, passage in enumerate(passages)]
         last = max(len(puts) - 1, 0) // AT_ONCE * AT_ONCE
-        goes_on = old.pending == (rev, len(puts))
-        if last and not goes_on and old.rev != rev:
-            self.store.batch([*self.taking(old), self.noting(replace(old, pending=(rev, len(puts))))])
+        old = self.get([file.source])[0] or replace(file, rev="", passages=0)
+        goes_on = self.begin(old, revision) if last or old.pending != NOTHING else False
         for start in range(0, last, AT_ONCE):
             stroke = puts[start : start + AT_ONCE]
             if not (goes_on and self.store.get(stroke[-1].namespace, stroke[-1].key)):
                 self.store.batch(stroke)
             told(start + AT_ONCE, len(puts))
-        stale = old.passage_keys() - new.passage_keys()
-        self.store.batch([*puts[last:], *(self.deleting(key) for key in stale), self.noting(new)])
+        self.finish(new, puts[last:])
         told(len(puts), len(puts))
         return new
 
+    def begin(self, old: File, revision: Revision) -> bool:
+        """Note which revision is being written; return whether a killed writer had begun with it."""
+        if old.pending == revision:
+            return True
+        self.take(old.id, old.pending)
+        self.store.batch([self.noting(replace(old, pending=NOTHING if old.rev == revision[0] else revision))])
+        return False
+
+    def finish(self, new: File, puts: Sequence[PutOp]) -> None:
+        """Write the last stroke and the entry, and take the old passages away: few at once, many after that."""
+        old = self.get([new.source])[0] or new  # another process may have written meanwhile
+        stale = NOTHING if old.rev == new.rev else (old.rev, old.passages)
+        few = stale[1] <= AT_ONCE
+        gone = self.deleting(new.id, stale) if few else []
+        self.store.batch([*puts, *gone, self.noting(new if few else replace(new, pending=stale))])
+        if not few:
+            self.note(replace(new, pending=stale))
+
     def note(self, file: File) -> None:
-        """Write the entry of a file whose passages stay; what was left of another revision goes."""
-        self.store.batch([*self.taking(file), self.noting(replace(file, pending=("", 0)))])
+        """Write the entry of a file whose passages stay; those of another revision go."""
+        self.take(file.id, file.pending)
+        self.store.batch([self.noting(replace(file, pending=NOTHING))])
 
     def remove(self, files: Iterable[File]) -> None:
-        """Delete files with their passages, each at once."""
+        """Delete files with their passages; each is gone at once, also if it takes long to delete what it left."""
         for file in files:
-            gone = [self.deleting(key) for key in file.passage_keys()]
+            self.take(file.id, file.pending)
+            if file.passages > AT_ONCE:
+                left = replace(file, rev="", passages=0, pending=(file.rev, file.passages))
+                self.store.batch([self.noting(left)])
+                self.take(file.id, left.pending)
+                file = left
+            gone = self.deleting(file.id, (file.rev, file.passages))
             self.store.batch([*gone, PutOp((*self.namespace, "files"), file.id, None)])
+
+    def take(self, id: str, revision: Revision) -> None:
+        """Delete the passages of a revision in strokes."""
+        ops = self.deleting(id, revision)
+        for start in range(0, len(ops), AT_ONCE):
+            self.store.batch(ops[start : start + AT_ONCE])
 
     def passages(self, file: File) -> Iterator[Passage]:
         """Yield a file's passages; their texts, joined, are the document."""
@@ -155,14 +183,10 @@ class Documents:
         }
         return PutOp((*self.namespace, "passages"), key_of(file.id, file.rev, n), value, index=["text"])
 
-    def deleting(self, key: str) -> PutOp:
-        """Delete a passage."""
-        return PutOp((*self.namespace, "passages"), key, None)
-
-    def taking(self, file: File) -> list[PutOp]:
-        """Delete what was written of a revision that never came to hold."""
-        rev, count = file.pending
-        return [self.deleting(key_of(file.id, rev, n)) for n in range(count)]
+    def deleting(self, id: str, revision: Revision) -> list[PutOp]:
+        """Delete the passages of a revision."""
+        rev, count = revision
+        return [PutOp((*self.namespace, "passages"), key_of(id, rev, n), None) for n in range(count)]
 
     def noting(self, file: File) -> PutOp:
         """Write a file's entry; it is not searched."""

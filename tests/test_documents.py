@@ -117,6 +117,24 @@ def test_what_a_stopped_writer_left_goes_when_the_file_turns_out_unchanged(store
     assert len(store.search((*docs.namespace, "passages"), limit=1000)) == 1 and whole(docs, docs.files()[0]) == "zebra"
 
 
+def test_a_large_file_is_gone_at_once_and_its_passages_in_the_end(store: ChromaStore):
+    docs = Documents(store, user="ann")
+    put(docs, LONG)
+    put(docs, "The word is zebra.", rev="r2")
+    assert len(store.search(docs.namespace, limit=10_000)) == 2, "one passage, one entry"
+    docs.remove([put(docs, LONG, rev="r3")])
+    assert store.search(docs.namespace, limit=10_000) == []
+
+
+def test_a_removal_that_was_killed_is_no_file_and_leaves_nothing_behind_later(store: ChromaStore):
+    docs = Documents(store, user="ann")
+    entry = put(docs, LONG)
+    docs.store.batch([docs.noting(replace(entry, rev="", passages=0, pending=(entry.rev, entry.passages)))])
+    assert docs.files() == [] and texts(store, "ann", "w3") == []
+    docs.remove(docs.entries())
+    assert store.search(docs.namespace, limit=10_000) == []
+
+
 def test_a_large_unfinished_file_hides_no_other(store: ChromaStore):
     docs = Documents(store, user="ann")
     put(docs, "The word is zebra.", "/hb/b.md")

@@ -184,6 +184,22 @@ def test_names_of_any_characters_come_in(docs, add, tmp_path):
     assert len(add(folder).added) == 5 and len(add(folder / "[1].md").added) == 0
 
 
+def test_a_name_that_no_terminal_or_store_could_carry_is_told_or_cleaned(docs, add, folder):
+    (folder / "x\x1b[31m\ny.md").write_text("red")
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.md")).write_text("no text for a name")
+    report = add(folder)
+    assert "hb/x[31m y.md" in report.added
+    assert report.failed == [("hb/\ufffd.md", "has a name that is not UTF-8; rename it")]
+
+
+def test_a_file_of_a_folder_that_is_named_by_itself_stays_its_folders(docs, add, folder, reader):
+    add(folder)
+    (folder / "a.md").write_text("changed")
+    assert add(folder / "a.md").changed == ["hb/a.md"]
+    (folder / "new.md").write_text("new")
+    assert Intake(docs, reader=reader).refresh().added == ["hb/new.md"]
+
+
 def test_users_and_shared_collections_are_apart(store, add, folder):
     bob, everyone = Documents(store, user="bob"), Documents(store, user=SHARED)
     add(folder / "a.md")
