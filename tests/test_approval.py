@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from conftest import config
 from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Interrupt, interrupt
 from tool_graphs import WAYS, Session, call, record, result, results, session
 
@@ -192,12 +193,25 @@ def test_instead_of_an_answer_a_new_message_leaves_the_thread_usable(way):
     assert "may or may not have run" in sent[3].text
 
 
+class Awaited(InMemorySaver):
+    """A saver that can only be awaited, as the one that Studio's server gives."""
+
+    def list(self, *given: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    async def alist(self, *given: Any, **options: Any) -> Any:
+        for kept in super().list(*given, **options):
+            yield kept
+
+
 @pytest.mark.parametrize("memory", [True, False])
-def test_what_siblings_gave_is_there_when_a_new_message_comes_instead_of_an_answer(way, memory):
+@pytest.mark.parametrize("saver", [InMemorySaver, Awaited])
+def test_what_siblings_gave_is_there_when_a_new_message_comes_instead_of_an_answer(way, saver, memory):
     """B049: a result that exists is never reported as missing; in the next turns too, and in a fork."""
     ledger = Ledger()
     calls = [call("write_file", "c1", text="a"), {**SEND, "id": "c2"}, call("write_file", "c3", text="b")]
-    with session(calls, "As you like.", "Bye.", "Another way.", tools=ledger.tools(), way=way, memory=memory) as s:
+    steps = [calls, "As you like.", "Bye.", "Another way."]
+    with session(*steps, tools=ledger.tools(), way=way, memory=memory, saver=saver()) as s:
         paused(s)
         fork = s.agent.get_state(config()).config
         for text in ("never mind", "bye"):

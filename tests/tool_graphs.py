@@ -21,11 +21,18 @@ class Session:
     """One agent with a scripted model; `turn` runs a turn in one of the two ways, `resume` goes on after a pause."""
 
     def __init__(
-        self, model: ScriptedModel, tools: Sequence[Any], way: str, store: Any = None, *, memory: bool = True
+        self,
+        model: ScriptedModel,
+        tools: Sequence[Any],
+        way: str,
+        store: Any = None,
+        *,
+        memory: bool = True,
+        saver: Any = None,
     ) -> None:
         self.model, self.way = model, way
         self.store = InMemoryStore() if store is None and memory else store
-        self.agent = compiled(build_agent(model=model, tools=tools), InMemorySaver(), self.store)
+        self.agent = compiled(build_agent(model=model, tools=tools), saver or InMemorySaver(), self.store)
 
     def turn(self, text: Any = "Do it", thread: str = "t", **context: Any) -> dict[str, Any]:
         """Run a turn, or go on with `None` or a Command, and return the state."""
