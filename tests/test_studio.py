@@ -135,7 +135,16 @@ def test_an_interrupt_shows_what_to_approve_and_goes_on_by_the_answers(client: A
     }
     state = client.runs.wait(thread, "desk", command={"resume": resume})
     results = [message["content"] for message in state["messages"] if message["type"] == "tool"]
-    assert results[0] == "paid 4 euros for A-1" and "too late" in results[1]
+    assert results[0].endswith("before it ran.)\npaid 4 euros for A-1") and "too late" in results[1]
+    assert state["messages"][-1]["content"] == "Both are settled."
+
+
+def test_what_ran_beside_an_interrupt_is_there_when_a_message_comes_instead_of_an_answer(client: Any):
+    """B049: with the saver as the server gives it."""
+    thread = client.threads.create()["thread_id"]
+    ask(client, "Look it up and refund it.", thread, graph="desk")
+    state = ask(client, "Never mind.", thread, graph="desk")
+    assert [one["content"] for one in state["messages"] if one["type"] == "tool"] == ["A-3 is a lamp"]
     assert state["messages"][-1]["content"] == "Both are settled."
 
 
