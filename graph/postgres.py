@@ -1,6 +1,6 @@
 """Checkpoints on Postgres, over a pool that tests each connection before lending it. Needs the extra `postgres`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, cast
@@ -13,7 +13,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from graph.locks import TURN_WAIT_S, Release, Take, ThreadLocks
-from graph.savers import InThreads
+from graph.savers import PARTS, InThreads, Rows
 from graph.settings import CannotStart
 from memory.text import clean
 
@@ -31,46 +31,40 @@ TAKE = """
 SETUP = "\n"
 """The lock under which tables are made; no thread has this name."""
 
-OLD_CHECKPOINTS = """
-    DELETE FROM {table} WHERE thread_id = %s AND (checkpoint_ns, checkpoint_id) NOT IN (
-        SELECT checkpoint_ns, checkpoint_id FROM (
-            SELECT checkpoint_ns, checkpoint_id,
-                row_number() OVER (PARTITION BY checkpoint_ns ORDER BY checkpoint_id DESC) AS age
-            FROM checkpoints WHERE thread_id = %s
-        ) AS aged WHERE age <= %s
-    )"""
 LOOSE_BLOBS = """
-    DELETE FROM checkpoint_blobs b WHERE thread_id = %s AND NOT EXISTS (
+    DELETE FROM checkpoint_blobs b WHERE thread_id = ? AND NOT EXISTS (
         SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
             AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version
     )"""
-OF_RUNS = "metadata ->> 'run_id' = ANY(%s)"
-TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes", "checkpoint_parts")
 
 
 class PgSaver(InThreads, PostgresSaver):
     """Checkpoints in one Postgres database, from any thread or event loop."""
 
-    def trim(self, thread_ids: Sequence[str], *, keep: int) -> int:
-        """Delete all but the newest `keep` checkpoints of threads; return how many went."""
-        gone = 0
-        with self._cursor() as cursor:
-            for thread in thread_ids:
-                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoint_writes").encode(), (thread, thread, keep))
-                cursor.execute(OLD_CHECKPOINTS.format(table="checkpoints").encode(), (thread, thread, keep))
-                gone += cursor.rowcount
-                cursor.execute(LOOSE_BLOBS, (thread,))
-        return gone
+    writes = "checkpoint_writes"
+    run_id = "metadata ->> 'run_id'"
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that these runs wrote, as the server does to roll back."""
+    def setup(self) -> None:
+        """Make the tables."""
+        super().setup()
+        self.ask(PARTS.format(bytes="BYTEA"))
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """Run a query with `?` for its values; return the rows."""
         with self._cursor() as cursor:
-            cursor.execute(
-                "DELETE FROM checkpoint_writes WHERE (thread_id, checkpoint_ns, checkpoint_id) IN "
-                f"(SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints WHERE {OF_RUNS})",
-                (list_of(run_ids),),
-            )
-            cursor.execute(f"DELETE FROM checkpoints WHERE {OF_RUNS}", (list_of(run_ids),))
+            cursor.execute(sql.replace("?", "%s").encode(), values)
+            return [tuple(row.values()) for row in cursor.fetchall()] if cursor.description else []
+
+    def tell(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement with `?` for its values, once for each row."""
+        with self._cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s").encode(), [*rows])
+
+    def drop_loose(self, thread: str) -> None:
+        """Delete the parts and the values of a thread that none of its checkpoints holds."""
+        super().drop_loose(thread)
+        self.tell(LOOSE_BLOBS, [(thread,)])
 
     def compact(self) -> tuple[int, int]:
         """Give the room of what was deleted back to the disk; return the bytes before and after."""
@@ -82,15 +76,7 @@ class PgSaver(InThreads, PostgresSaver):
 
     def size(self) -> int:
         """Return the bytes of the tables with their indexes."""
-        with self._cursor() as cursor:
-            rows = [cursor.execute("SELECT pg_total_relation_size(%s) AS size", (t,)).fetchone() for t in TABLES]
-        return sum(int(row["size"]) for row in rows if row)
-
-    def threads(self) -> Sequence[str]:
-        """Return the ids of all threads, the last written first."""
-        with self._cursor() as cursor:
-            cursor.execute("SELECT thread_id FROM checkpoints GROUP BY thread_id ORDER BY max(checkpoint_id) DESC")
-            return [str(row["thread_id"]) for row in cursor.fetchall()]
+        return sum(int(self.ask("SELECT pg_total_relation_size(?)", [table])[0][0]) for table in TABLES)
 
 
 def advisory_locks(pool: ConnectionPool[Any]) -> Take:
@@ -119,11 +105,6 @@ def advisory_locks(pool: ConnectionPool[Any]) -> Take:
         return release if taken else None
 
     return take
-
-
-def list_of(ids: Sequence[str]) -> Any:
-    """Return a sequence as the list that the driver sends as an array."""
-    return [*ids]
 
 
 @contextmanager

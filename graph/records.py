@@ -133,7 +133,8 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
         thread = named(arguments, catalogue).id
-        saver.delete_thread(thread)
+        with saver.locks.holding(thread):
+            saver.delete_thread(thread)
         gone = Transcript(store, user=context.user, thread=thread).erase()
         Outputs(store, user=context.user, thread=thread).erase()
         catalogue.forget(thread)
@@ -165,7 +166,10 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
         catalogue = Catalogue(store, user=context.user)
         one = arguments.id or arguments.thread
         due = [named(arguments, catalogue).id] if one else [thread.id for thread in catalogue.all()]
-        gone = saver.trim(due, keep=arguments.keep)
+        gone = 0
+        for id in due:
+            with saver.locks.holding(id):
+                gone += saver.trim([id], keep=arguments.keep)
         before, after = saver.compact()
     print(f"deleted {gone} checkpoints of {len(due)} threads; the file went from {before} to {after} bytes")
     return 0

@@ -87,7 +87,7 @@ def on_disk(home: Path) -> dict[str, Any]:
     """Tell what lies on the disk: effects, results that were stored, and whether the calls were."""
     with closing(sqlite3.connect(home / CHECKPOINTS)) as db:
         stored = [str(value) for (value,) in db.execute("SELECT value FROM writes WHERE channel = 'messages'")]
-        states = [str(value) for (value,) in db.execute("SELECT checkpoint FROM checkpoints")]
+        states = [str(value) for (value,) in db.execute("SELECT value FROM checkpoint_parts")]
     ledger = (home / "ledger").read_text().split("\n")[:-1] if (home / "ledger").exists() else []
     return {
         "effects": [line.split() for line in ledger],

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
+from stores import hash_embedder
 from talking import Talking, opened
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled
@@ -25,6 +25,7 @@ from memory.store import open_store
 from nodes.context import Context
 from nodes.contract import marked
 from nodes.state import State
+from nodes.tokens import text_tokens
 
 pytest_plugins = ["store_fixtures"]
 
@@ -56,8 +57,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
 
 def full_turn(saver: BaseCheckpointSaver[Any], home: Path) -> dict[str, Any]:
     """Run turns that fill every field of the state; return its values."""
-    from stores import hash_embedder
-
     call = {"name": "calculator", "args": {"expression": "2+2", "n": 2**70}, "id": "c1"}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     usage = {"input_tokens": 900, "output_tokens": 3, "total_tokens": 903}
@@ -124,23 +123,22 @@ def test_no_secret_is_in_the_files(tmp_path: Path):
         assert SECRET.encode() not in file.read_bytes(), file
 
 
-def bytes_per_turn(saver: Saver, agent: Agent, turns: int, **context: Any) -> list[float]:
-    """Run turns; return how many bytes each tenth of them added per turn."""
-    sizes = [saver.size()]
-    for n in range(turns):
-        ask(agent, f"turn {n} " + "x" * 500, **context)
-        if (n + 1) % (turns // 10) == 0:
-            sizes.append(saver.size())
-    return [(after - before) * 10 / turns for before, after in pairwise(sizes)]
+def bytes_per_turn(saver: Any, agent: Agent, turns: range) -> float:
+    """Run turns with a code in each, which fill the summary; return how many bytes a turn added."""
+    before = saver.size()
+    for n in turns:
+        ask(agent, f"turn {n} about QX-{7000 + n} " + "x" * 400, max_messages=20, extract="off")
+    return float(saver.size() - before) / len(turns)
 
 
-def test_bytes_per_turn_do_not_grow_with_the_thread(tmp_path: Path):
-    """B066: a tenth of the bench's thousand turns; without cuts the last tenth takes far more than the second."""
-    with opened(tmp_path / "home", Talking(then="Yes.")) as agent:
-        saver = agent.checkpointer
-        assert isinstance(saver, Saver)
-        grown = bytes_per_turn(saver, agent, 100, max_messages=20, extract="off")
-    assert max(grown[4:]) <= 1.25 * max(grown[1:4])
+def test_bytes_per_turn_do_not_grow_with_the_thread(place: tuple[str, str], tmp_path: Path):
+    """B066: what a turn adds is the same from when the page and the summary are full, in turn 40 as in turn 240."""
+    with saver_of(*place) as saver, open_store(tmp_path / "home", embedder=hash_embedder()) as store:
+        agent = compiled(build_agent(model=Talking(then="Yes.")), saver, store)
+        _, early, *_, late = (bytes_per_turn(saver, agent, range(n, n + 40)) for n in range(0, 240, 40))
+        summary = agent.get_state(config()).values["summary"]
+    assert text_tokens(summary) > 1_000 and "QX-7000" not in summary
+    assert late <= 1.1 * early and early < 30_000
 
 
 def test_trimming_keeps_time_travel_within_what_is_kept_and_gives_the_room_back(tmp_path: Path):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from conftest import answer, ask, config, said
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.postgres import PostgresSaver
 
-from graph.agent import Agent, open_agent, open_checkpoints
+from graph.agent import Agent, build_agent, open_agent, open_checkpoints
 from graph.scripted import ScriptedModel
 from graph.settings import CannotStart, Settings
 from memory.transcript import Transcript
@@ -78,3 +80,21 @@ def test_a_database_that_does_not_answer_is_one_line_without_the_password(tmp_pa
     with pytest.raises(CannotStart, match=r"no Postgres answers at 127.0.0.1/none") as told, open_agent(settings):
         pass
     assert "hidden-word" not in str(told.value)
+
+
+def test_checkpoints_of_before_go_on(served: Settings):
+    """They hold their values themselves; what does not change stays where it is."""
+    state = {"messages": [HumanMessage("old " * 200, id="h"), AIMessage("yes", id="a")], "summary": "long " * 200}
+    assert served.database_url
+    with PostgresSaver.from_conn_string(served.database_url) as saver:
+        saver.setup()
+        build_agent(model=ScriptedModel([])).compile(checkpointer=saver).update_state(
+            config(), state, as_node="summarize"
+        )
+    with open_agent(served, model=ScriptedModel(["Yes.", "Yes."])) as agent:
+        ask(agent, "new")
+        values = ask(agent, "newer")
+        saver = agent.checkpointer
+        saver.trim(["t"], keep=1)
+        assert agent.get_state(config()).values == values and values["summary"] == state["summary"]
+        assert [message.text for message in values["messages"]] == ["old " * 200, "yes", "new", "Yes.", "newer", "Yes."]
