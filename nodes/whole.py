@@ -27,14 +27,22 @@ def in_one_piece(model: BaseChatModel) -> BaseChatModel:
 
 def with_calls_as_they_came(read: Callable[..., ChatResult], response: Any, info: Any = None) -> ChatResult:
     """Read a response by the client's own `read`, but its calls by their text."""
-    given = response.model_dump(warnings=False) if hasattr(response, "model_dump") else response
-    choices = (given.get("choices") if isinstance(given, dict) else None) or []
-    calls = [[draft_of(call) for call in choice["message"].pop("tool_calls", None) or []] for choice in choices]
-    result = read(given, info)
+    choices = response.get("choices") if isinstance(response, dict) else getattr(response, "choices", None)
+    calls = [calls_out_of(choice) for choice in choices or []]
+    result = read(response, info)
     for generation, drafts in zip(result.generations, calls, strict=False):
         message: Any = generation.message
         message.tool_calls, message.invalid_tool_calls = judged(drafts, cut=False, ended=True)
     return result
+
+
+def calls_out_of(choice: Any) -> list[Draft]:
+    """Take the calls out of one choice of a response, which is a dictionary or the SDK's object."""
+    if isinstance(choice, dict):
+        calls = choice["message"].pop("tool_calls", None)
+    else:
+        calls, choice.message.tool_calls = choice.message.tool_calls, None
+    return [draft_of(call if isinstance(call, dict) else call.model_dump(warnings=False)) for call in calls or []]
 
 
 def draft_of(call: dict[str, Any]) -> Draft:

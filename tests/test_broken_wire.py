@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
+from openai.types.chat import ChatCompletion
 from test_wire import client
 from tool_graphs import WAYS, Session, record, results
 from wire import Calls, Drop, OpenAIWire, Text
@@ -57,12 +58,22 @@ def test_what_leaves_nothing_to_guess_runs(way, stream, text, place):
     assert made == [place]
 
 
-def test_arguments_that_a_server_writes_as_an_object_are_that_object(way):
+@pytest.mark.parametrize("form", [dict, ChatCompletion])
+def test_arguments_that_a_server_writes_as_an_object_are_that_object(way, form):
     function = {"name": "book", "arguments": {"place": "Paris"}}
-    message = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": function}]}
+    calls = [{"id": "c1", "type": "function", "function": function}, {"id": "c2"}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    response = {
+        "id": "r",
+        "model": "test-model",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+    }
+    if form is not dict:
+        response = ChatCompletion.construct(**response)
     with OpenAIWire() as wire:
-        read = in_one_piece(client(wire))._create_chat_result({"choices": [{"message": message}]})
-    assert read.generations[0].message.tool_calls[0]["args"] == {"place": "Paris"}
+        read = in_one_piece(client(wire))._create_chat_result(response)
+    made = read.generations[0].message
+    assert [(one["name"], one["args"]) for one in made.tool_calls] == [("book", {"place": "Paris"}), ("", {})]
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 5, 10])
