@@ -79,7 +79,7 @@ def value_of(key: str, text: str, default: object) -> Any:
     """Read the text of one field: tools and blocks are lists, nothing at all is None where that is the default."""
     if key == "blocks":
         return blocks_from(text)
-    if key == "tools":
+    if isinstance(default, tuple):
         return [one.strip() for one in text.split(",") if one.strip()]
     return None if default is None and not text.strip() else text
 

@@ -17,6 +17,7 @@ from graph.savers import InThreads
 from graph.settings import BadSetting, CannotStart, Settings
 from memory import portable
 from memory.owner import places_of
+from memory.sharing import withdraw
 from nodes.context import Context
 
 BUSY_S = 5.0
@@ -127,6 +128,7 @@ def erased(user: str, settings: Settings) -> Iterator[Receipt]:
                 gone = saver.trim([thread], keep=0)
                 saver.delete_thread(thread)
             yield Receipt(checkpoints=gone, summaries=int(has_summary))
+        yield Receipt({"shared memories": withdraw(store, user)})
         places = (one.namespace for one in store.estate.items(prefixes))
         kinds = Receipt(place[2] if place[0] == "users" else place[0] for place in places) + Receipt(
             store.estate.count(prefixes)

@@ -11,7 +11,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from memory.editing import edit_one
 from memory.labels import label
-from memory.owner import erase, everything, owned
+from memory.owner import Team, erase, everything, owned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Failing:
 class Ledger:
     """What extraction did for one user."""
 
-    def __init__(self, store: BaseStore, *, user: str) -> None:
+    def __init__(self, store: BaseStore, *, user: str | Team) -> None:
         self.store = store
         self.user = user
         self.gone = owned(user, "forgotten")

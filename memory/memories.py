@@ -16,7 +16,7 @@ from memory.closeness import Judged, Wanted, judged
 from memory.editing import Value, edit
 from memory.frames import frame_of
 from memory.ledger import Ledger
-from memory.owner import everything, owned
+from memory.owner import Team, everything, owned
 from memory.sameness import canonical, wording
 from memory.text import clean
 from memory.times import as_of, now, stamp
@@ -43,10 +43,11 @@ class Forgotten(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a statement was made."""
+    """Where a statement was made; `by` whom, if not by the one whose memory it is: a user of a team, or a tool."""
 
     thread: str
     message: str
+    by: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +71,16 @@ class Memory:
     score: float | None = None
     why: str = ""
 
+    @property
+    def origin(self) -> str:
+        """Who said it, if not the one whose memory it is."""
+        return ", ".join(dict.fromkeys(source.by for source in self.sources if source.by))
+
 
 class Memories:
-    """The statements kept for one user."""
+    """The statements kept for one user, or shared by a team."""
 
-    def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, store: BaseStore, *, user: str | Team, clock: Callable[[], datetime] = now) -> None:
         self.store = store
         self.namespace = owned(user, "memories")
         self.ledger = Ledger(store, user=user)

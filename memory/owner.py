@@ -1,5 +1,6 @@
-"""Whose memory: the namespaces of a user, of which every one starts with the user's own label."""
+"""Whose memory: the namespaces of a user, of which every one starts with the user's own label, or of a team."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from langgraph.store.base import BaseStore, Item, PutOp
@@ -13,16 +14,26 @@ LISTED_AT_ONCE = 200
 ROOTS = ("users", "documents")
 """What is a user's own lies under `(root, U)`, and nowhere else."""
 
+SHARED = "shared"
+
 
 class BadUser(ValueError):
     """A user id that is no text or is blank."""
 
 
-def owned(user: str, *kind: str) -> Namespace:
-    """Name the place of one kind of memory of one user: `("users", U, kind…)`, ids encoded as labels."""
-    if not isinstance(user, str) or not user.strip():
-        raise BadUser(f"a user id must be a non-blank text, got {user!r}; pass one with --user or Context(user=…)")
-    return (ROOTS[0], label(user), *(label(part) for part in kind))
+@dataclass(frozen=True)
+class Team:
+    """A team that shares memories, in the place of a user."""
+
+    name: str
+
+
+def owned(user: str | Team, *kind: str) -> Namespace:
+    """Name the place of one kind of memory: `("users", U, kind…)` or `("shared", T, kind…)`, ids encoded as labels."""
+    root, name = (SHARED, user.name) if isinstance(user, Team) else (ROOTS[0], user)
+    if not isinstance(name, str) or not name.strip():
+        raise BadUser(f"a user id must be a non-blank text, got {name!r}; pass one with --user or Context(user=…)")
+    return (root, label(name), *(label(part) for part in kind))
 
 
 def places_of(user: str) -> list[Namespace]:

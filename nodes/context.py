@@ -96,6 +96,16 @@ class Context:
         tuple[str, ...],
         Field(max_length=500, description="Names of the mounted tools. `*` mounts all that the graph was built with."),
     ] = ("*",)
+    teams: Annotated[
+        tuple[str, ...],
+        Field(
+            max_length=50,
+            description="Teams whose shared memories are recalled beside the user's own; a login must grant them.",
+        ),
+    ] = ()
+    team_writes: Annotated[
+        tuple[str, ...], Field(max_length=50, description="Those of the teams to which this run may add memories.")
+    ] = ()
     blocks: Annotated[
         tuple[BlockSpec, ...],
         Field(
@@ -158,6 +168,8 @@ class Context:
         """Whether the model may call this tool in this run. Memory tools go with the memory policy and the blocks."""
         if self.memory == "inject" and tool in ("recall", "search_documents"):
             return False
+        if tool == "team_save" and not self.teams:
+            return False
         if tool in EDIT_TOOLS and all(spec.read_only for spec in self.blocks):
             return False
         return "*" in self.tools or tool in self.tools
@@ -202,3 +214,15 @@ def user_of(runtime: Any) -> str:
     if server is not None and server.user is not None:
         return str(server.user.identity)
     return context_of(runtime).user
+
+
+def teams_of(runtime: Any, *, writing: bool = False) -> tuple[str, ...]:
+    """Return the teams whose memories the run may read, or add to: those of the context that a login, if there is one,
+    grants by the permission `team:NAME:read` or `team:NAME:write`. Never a tool's argument.
+    """
+    context, server = context_of(runtime), runtime.server_info
+    teams = tuple(team for team in context.teams if not writing or team in context.team_writes)
+    if server is None or server.user is None:
+        return teams
+    granted, rights = set(server.user.permissions), ("write",) if writing else ("read", "write")
+    return tuple(team for team in teams if any(f"team:{team}:{right}" in granted for right in rights))

@@ -1,7 +1,7 @@
 """recall: what long-term memory holds on the question, read from the store before the model is asked."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -15,6 +15,7 @@ from nodes.context import Context, NotYourThread, check_tools, context_of, threa
 from nodes.document_tools import passages_on, place_of
 from nodes.recovery import left_behind
 from nodes.state import Recalled, State
+from nodes.team_tools import with_shared
 from nodes.text import question_of
 from nodes.trace import SHOWN_CHARS, RecallDetail, RecalledMemory, Watch
 
@@ -69,9 +70,10 @@ def look_up_memory(recalled: Recalled, question: str, store: BaseStore, runtime:
     newest = sorted(Facts(store, user=user).all(), key=lambda fact: fact.since, reverse=True)
     recalled["facts"] = [(fact.key, fact.value) for fact in newest]
     if context.memory in ("inject", "both"):
-        found = Memories(store, user=user).search(question, limit=context.recall_k, threshold=context.recall_threshold)
+        options: dict[str, Any] = {"limit": context.recall_k, "threshold": context.recall_threshold}
+        found = with_shared(Memories(store, user=user).search(question, **options), runtime, question, **options)
         ended = Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread_of())
-        recalled["memories"] = [*map(shown, found), *map(shown_thread, ended)]
+        recalled["memories"] = [*(shown(*one) for one in found), *map(shown_thread, ended)]
         recalled["status"] = "found" if recalled["memories"] else "nothing"
 
 
@@ -86,7 +88,8 @@ def look_up_documents(recalled: Recalled, question: str, store: BaseStore, runti
 
 def shown_thread(thread: Thread) -> RecalledMemory:
     """Write the abstract of an earlier conversation as the state keeps it."""
-    return RecalledMemory(id=thread.id, text=thread.abstract, at=thread.used, score=None, why="an earlier conversation")
+    earlier = "an earlier conversation"
+    return RecalledMemory(id=thread.id, text=thread.abstract, at=thread.used, score=None, why=earlier, origin=earlier)
 
 
 def admitted(state: State, runtime: Runtime[Context], tools: Sequence[str]) -> str:
@@ -108,6 +111,8 @@ def next_after_recall(state: State) -> Literal["question", "close"]:
     return "close" if is_closing(state) else "question"
 
 
-def shown(memory: Memory) -> RecalledMemory:
+def shown(memory: Memory, origin: str) -> RecalledMemory:
     """Write a memory as the state keeps it."""
-    return RecalledMemory(id=memory.id, text=memory.text, at=memory.at, score=memory.score, why=memory.why)
+    return RecalledMemory(
+        id=memory.id, text=memory.text, at=memory.at, score=memory.score, why=memory.why, origin=origin
+    )

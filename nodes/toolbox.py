@@ -19,6 +19,7 @@ from nodes.failures import ToolProblem
 from nodes.memory_tools import MEMORY_TOOLS, Runtime, store_of
 from nodes.quoting import as_json
 from nodes.results import cut_before
+from nodes.team_tools import TEAM_TOOLS
 from nodes.text import text_of
 from nodes.tokens import chars_within
 
@@ -98,6 +99,7 @@ OWN_TOOLS: tuple[Mounted, ...] = tuple(
         [
             *MEMORY_TOOLS,
             *BLOCK_TOOLS,
+            *TEAM_TOOLS,
             session_search,
             search_in_documents,
             marked(computes=True)(calculator),

@@ -19,13 +19,17 @@ SHOWN_CHARS = 500
 
 
 class RecalledMemory(TypedDict):
-    """One memory that recall brought up: `score` is the cosine to the question, `at` ISO-8601 in UTC."""
+    """One memory that recall brought up: `score` is the cosine to the question, `at` ISO-8601 in UTC.
+
+    `origin` is empty for what the user said, else a team and one of its users, a tool, or an earlier conversation.
+    """
 
     id: str
     text: str
     at: str
     score: float | None
     why: str
+    origin: str
 
 
 class CitedPassage(TypedDict):

@@ -23,8 +23,8 @@ from graph.settings import Settings
 from memory.blocks import Author, Blocks
 from memory.facts import Facts
 from memory.labels import label
-from memory.memories import Memories
-from memory.owner import BadUser, places_of
+from memory.memories import Memories, Source
+from memory.owner import BadUser, Team, places_of
 from memory.portable import written
 from memory.transcript import search_said
 from nodes.context import Context
@@ -66,6 +66,8 @@ def live(settings: Settings, user: str, marks: tuple[str, str] = MARKS) -> None:
         store.put(
             ("documents", label(user), "main", "passages"), mark, {"text": f"A document of {mark}"}, index=["text"]
         )
+        shared = Memories(store, user=Team("dock"))
+        shared.save(f"The dock knows {mark}", sources=[Source(thread="t", message="m", by=user)])
         store.put(("users", label(user), "a kind to come", mark), mark, {"text": mark})
         store.flush()
     history_file(settings.home, user).write_text(json.dumps(f"I typed {mark}", ensure_ascii=False), encoding="utf-8")
@@ -141,7 +143,7 @@ def test_no_byte_of_the_user_is_in_any_file_and_nobody_else_is_touched(lived: Se
     assert not any(forgotten(lived, ANN).values()) and files_with(lived.home, wanted) == {}
 
 
-@pytest.mark.parametrize("step", range(1, 6))
+@pytest.mark.parametrize("step", range(1, 7))
 def test_killed_at_any_step_it_ends_at_the_next_try(lived: Settings, step: int):
     wanted, before = traces(lived), state_of(lived, BOB)
     script = (
@@ -151,7 +153,7 @@ def test_killed_at_any_step_it_ends_at_the_next_try(lived: Settings, step: int):
         f"    if n == {step}: os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parent.parent, check=False)
-    assert done.returncode == (-signal.SIGKILL if step < 5 else 0)
+    assert done.returncode == (-signal.SIGKILL if step < 6 else 0)
     forgotten(lived, ANN)
     assert files_with(lived.home, wanted) == {} and state_of(lived, BOB) == before
 
