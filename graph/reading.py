@@ -170,8 +170,9 @@ def decode(data: bytes, declared: str = "") -> str | None:
     for bom, encoding in BOMS:
         if data.startswith(bom):
             return data.decode(encoding, "replace")
-    if b"\0" in data:
-        return decode_wide(data)
+    if zeros := data.count(0):
+        few = zeros * 100 < len(data)  # letters of ASCII, in pairs, look like Chinese in UTF-16
+        return (strictly(data, "utf-8") if few else None) or decode_wide(data)
     named = re.search(r"charset=\W*([\w.:-]+)", declared)
     found = DECLARED.search(data[:2048])
     names = [name for name in (named and named[1], found and found[1].decode()) if name]

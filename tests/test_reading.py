@@ -112,6 +112,12 @@ def test_other_encodings_are_found_without_a_declaration(text: str, encoding: st
     assert decode(text.encode(encoding)) == text
 
 
+def test_a_stray_nul_makes_a_text_no_binary_and_no_chinese():
+    text = "The word is zebra.\n" * 20
+    assert document(text.encode() + b"\0\0", "a.txt").text == text
+    assert document((ZH * 20).encode() + b"\0", "a.txt").text == ZH * 20
+
+
 def test_a_western_page_is_what_it_is_declared_to_be():
     assert decode("Müller, naïve".encode("cp1252"), "text/html; charset=iso-8859-1") == "Müller, naïve"
 
