@@ -47,6 +47,8 @@ MOST_ACCENTS = 0.25
 """Part of the letters of a western text that have an accent, at most; of other scripts all are beyond ASCII."""
 SURE_PAIRS = 100
 """From so many on charset-normalizer tells the encodings of Chinese, Japanese and Korean apart."""
+HEADED = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+"""A document with headings needs no name of its file for a title."""
 STARTS_HTML = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b", re.I | re.S)
 BASIC = re.compile("[\t-\r -~\u00a0-\u024f\u0370-\u052f\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uffef]")
 
@@ -85,7 +87,9 @@ def read(data: bytes, *, name: str, declared: str = "") -> Read:
     if text != found.document.text:  # offsets of pages would be wrong: the cleaned text is shorter
         found = replace(found, document=moved(found.document))
     title = " ".join(clean(found.document.title).split())
-    return replace(found, document=replace(found.document, title=title or name.rpartition("/")[2]))
+    if not title and not (found.document.kind == "markdown" and HEADED.search(text)):
+        title = Path(name).stem
+    return replace(found, document=replace(found.document, title=title))
 
 
 def moved(document: Document) -> Document:
