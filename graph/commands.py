@@ -136,7 +136,8 @@ def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -
 
 def doctor(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Print each check; return 1 if one failed."""
-    findings = list(diagnose(settings, context) if arguments.agent else examine(settings))
-    for finding in findings:
-        print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.told}")
-    return 0 if all(finding.ok for finding in findings) else 1
+    well = True
+    for finding in diagnose(settings, context) if arguments.agent else examine(settings):
+        print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.told}", flush=True)
+        well = well and finding.ok
+    return 0 if well else 1

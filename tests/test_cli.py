@@ -247,10 +247,10 @@ def test_doctor_says_what_is_well_and_how_to_mend_the_rest(run: Run, tmp_path: P
     code, out, err = run("doctor")
     assert (code, err) == (0, "") and "FAIL" not in out and "OPENAI_API_KEY" in out
     with OpenAIWire(key=KEY) as wire:
-        well = {"OPENAI_BASE_URL": wire.url, "OPENAI_API_KEY": KEY}
+        well = {"OPENAI_BASE_URL": wire.url, "OPENAI_API_KEY": KEY, "PALIMPSEST_MODEL": "openai:test-model"}
         assert run("doctor", **well)[0] == 0
         code, out, _ = run("doctor", **{**well, "OPENAI_API_KEY": "sk-other-key"})
-        assert code == 1 and "FAIL  model" in out and "OPENAI_API_KEY" in out and "sk-other-key" not in out
+        assert code == 1 and "FAIL  endpoint" in out and "OPENAI_API_KEY" in out and "sk-other-key" not in out
     code, out, _ = run("doctor", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     assert code == 1 and "OPENAI_BASE_URL" in out
     (tmp_path / "file").touch()
