@@ -222,7 +222,7 @@ def teams_of(runtime: Any, *, writing: bool = False) -> tuple[str, ...]:
     """
     context, server = context_of(runtime), runtime.server_info
     teams = tuple(team for team in context.teams if not writing or team in context.team_writes)
-    if server is None or server.user is None:
+    if not teams or server is None or server.user is None:
         return teams
-    granted, rights = set(server.user.permissions), ("write",) if writing else ("read", "write")
+    granted, rights = set(getattr(server.user, "permissions", None) or ()), ("write",) if writing else ("read", "write")
     return tuple(team for team in teams if any(f"team:{team}:{right}" in granted for right in rights))

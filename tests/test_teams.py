@@ -90,7 +90,7 @@ def test_what_a_document_says_is_not_shared_either():
     ],
 )
 def test_behind_a_login_only_what_it_grants_counts(granted: list[str], reads: tuple[str, ...], writes: tuple[str, ...]):
-    user = SimpleNamespace(identity="ann", permissions=granted)
+    user = SimpleNamespace(identity="ann", **({"permissions": granted} if granted else {}))  # a login may tell none
     runtime: Runtime[Context] = Runtime(context=Context(**WRITES))
     behind = replace(runtime, server_info=SimpleNamespace(user=user))  # type: ignore[arg-type]
     assert (teams_of(behind), teams_of(behind, writing=True)) == (reads, writes)
