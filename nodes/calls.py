@@ -120,7 +120,7 @@ def clean(answer: AIMessage) -> AIMessage:
 def prepared(request: Request, models: Models) -> tuple[Runnable[Any, AIMessage], RunnableConfig]:
     """Return the model with its tools, and the tags of the call."""
     model: Any = models(request.model)
-    if not request.stream:
+    if not request.stream or getattr(model, "disable_streaming", False):
         model = in_one_piece(model)
     runnable = model.bind_tools(list(request.tools)) if request.tools else model
     return runnable, RunnableConfig(tags=[TAG_NOSTREAM] if request.quiet else [])

@@ -19,8 +19,9 @@ from nodes.context import context_of, thread_of, user_of
 from nodes.contract import Marks
 from nodes.failures import failure_of
 from nodes.journal import note
-from nodes.results import NO_OUTPUT, Record, bounded, is_text, presentable, result_message
+from nodes.results import Record, bounded, is_text, presentable, result_message
 from nodes.text import text_of
+from nodes.valid import NO_OUTPUT
 
 Course = Generator["Effect", Any, list[ToolMessage | Command[Any]]]
 """What happens to one call: it yields effects, is sent the outcome of each, and returns the results and commands."""

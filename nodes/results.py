@@ -25,6 +25,7 @@ from pydantic import BaseModel
 from memory.text import CONTROL, clean, clean_all
 from nodes.collect import MAX_DEPTH, depth_of
 from nodes.media import is_media
+from nodes.valid import NO_OUTPUT
 
 Kind = Literal[
     "",
@@ -39,7 +40,6 @@ Kind = Literal[
     "internal",
 ]
 
-NO_OUTPUT = "(no output)"
 CUT = "[… {missing} of {total} characters left out here; {how} …]"
 READ_ON = "read on with tool_result(id={id!r}, offset={offset})"
 NOT_KEPT = "they were not kept"

@@ -17,7 +17,7 @@ TALE = Text("Once upon a time there was a teapot. 从前有一把茶壶。")
 BOOKING = Calls(("book", {"place": "Paris"}, "c1"), content="Let me book it.")
 
 
-def session_on(wire: OpenAIWire, way: str) -> tuple[Session, list[str]]:
+def session_on(wire: OpenAIWire, way: str, **settings: Any) -> tuple[Session, list[str]]:
     """Return a session of the real client, with a tool and the list of what it booked."""
     made: list[str] = []
 
@@ -26,7 +26,7 @@ def session_on(wire: OpenAIWire, way: str) -> tuple[Session, list[str]]:
         made.append(place)
         return f"booked {place}"
 
-    return Session(client(wire), [book], way), made
+    return Session(client(wire, **settings), [book], way), made
 
 
 NO_OBJECTS = ['["Paris"]', '"Paris"', "3", "null", "[]", "0", "true", "Paris", '{"place": "Par', "{'place': 'Paris'}"]
@@ -47,6 +47,15 @@ def test_arguments_that_are_no_json_object_end_in_a_result_and_never_in_a_failed
     assert [record(one)["kind"] for one in got.values()] == ["invalid_arguments"] * len(NO_OBJECTS)
     assert all("complete JSON arguments" in one.text for one in got.values()) and "it is a list" in got["c0"].text
     assert (values["stop_reason"], values["messages"][-1].text, wire.rejections) == ("answered", "One of them.", [])
+
+
+@pytest.mark.parametrize("off", [True, "tool_calling"])
+def test_a_client_that_is_set_not_to_stream_is_judged_alike(way, off):
+    with OpenAIWire([Calls(("book", '["Paris"]')), Text("Not booked.")]) as wire:
+        s, made = session_on(wire, way, disable_streaming=off)
+        values = s.turn()
+    assert made == [] and record(results(values)[0])["kind"] == "invalid_arguments"
+    assert values["stop_reason"] == "answered" and not any(body.get("stream") for body in wire.chats)
 
 
 @STREAM
