@@ -175,7 +175,7 @@ def long_schema(text: str) -> str:
     return text
 
 
-long_schema.__doc__ = f"{LONG}\n\nArgs:\n    text: the text\n"
+long_schema.__doc__ = f"Take a text.\n\nArgs:\n    text: {LONG}\n"
 
 
 @pytest.mark.parametrize("what", ["nothing", "instructions", "facts", "recalled", "schemas", "messages"])
@@ -191,7 +191,7 @@ def test_the_page_is_cut_by_the_tokens_of_all_that_is_sent(tmp_path: Path, what:
             for n in range(5):
                 Memories(agent.store, user="me").save(f"tea {n} {LONG[:1900]}")
         options = {"instructions": LONG} if what == "instructions" else {}
-        text = f"tea {LONG[:3600]}"
+        text = f"tea {LONG[:4000]}"
         for content in (text, text, text + LONG if what == "messages" else text):
             values = ask(agent, content, token_budget=BUDGET, recall_threshold=-1.0, **options)
     assert bool(values.get("summary")) == (what != "nothing")
