@@ -76,7 +76,7 @@ def context_from(pairs: list[str], *, user: str) -> Context:
 
 
 def value_of(key: str, text: str, default: object) -> Any:
-    """Read the text of one field: tools and blocks are lists, nothing at all is None where that is the default."""
+    """Read the text of one field: tools, triggers and blocks are lists, nothing is None where that is the default."""
     if key == "blocks":
         return blocks_from(text)
     if isinstance(default, tuple):

@@ -14,6 +14,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 from memory.labels import unlabel
 from memory.owner import erase, everything, owned
 
+DEPTH = 20
+"""Times as many hits are looked at as are wanted where a thread is left out: it may hold most of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -91,15 +94,19 @@ class Transcript:
         return erase(self.store, self.namespace)
 
 
-def search_said(store: BaseStore, *, user: str, query: str, limit: int, thread: str | None = None) -> list[Found]:
-    """Find what was said in one thread of a user, or in all of them, with what stood around it; best first."""
+def search_said(
+    store: BaseStore, *, user: str, query: str, limit: int, thread: str | None = None, but: str | None = None
+) -> list[Found]:
+    """Find what was said in one thread of a user, or in all `but` one, with what stood around it; best first."""
     namespace = owned(user, "transcript", *([] if thread is None else [thread]))
+    depth = limit if but is None else DEPTH * limit
     if hasattr(store, "find"):
-        hits = store.find(namespace, query, limit=limit, neighbours=True)
+        hits = store.find(namespace, query, limit=depth, neighbours=True)
     else:
-        hits = store.search(namespace, query=query, limit=limit)
+        hits = store.search(namespace, query=query, limit=depth)
     said: dict[str, list[Entry]] = {}
-    return [found(store, user, hit, said) for hit in hits]
+    elsewhere = [hit for hit in hits if but is None or unlabel(hit.namespace[-1]) != but]
+    return [found(store, user, hit, said) for hit in elsewhere[:limit]]
 
 
 def found(store: BaseStore, user: str, hit: SearchItem, said: dict[str, list[Entry]]) -> Found:

@@ -20,6 +20,43 @@ ExtractPolicy = Literal["compaction", "close", "turn", "off"]
 WritePolicy = Literal["user", "ask", "any"]
 SecretPolicy = Literal["mask", "refuse"]
 
+TRIGGERS = (
+    "as we agreed",
+    "as agreed",
+    "we agreed",
+    "as discussed",
+    "we discussed",
+    "we talked about",
+    "we spoke about",
+    "last time",
+    "the other day",
+    "remember when",
+    "do you remember",
+    "do you still know",
+    "as I said",
+    "I told you",
+    "I mentioned",
+    "the usual",
+    "as usual",
+    "like before",
+    "上次",
+    "上回",
+    "还记得",
+    "记不记得",
+    "之前说",
+    "之前聊",
+    "之前提",
+    "说好的",
+    "说过",
+    "提到过",
+    "讨论过",
+    "聊过",
+    "约定",
+    "老样子",
+    "老规矩",
+    "照旧",
+)
+
 
 def known_zone(name: str) -> str:
     """Return the name of a time zone, empty for the machine's. Raises ValueError if there is none."""
@@ -131,6 +168,17 @@ class Context:
     passages_k: Annotated[
         int, Field(ge=0, le=20, description="How many passages of documents are put into the prompt at most.")
     ] = 3
+    recall_tokens: Annotated[
+        int, Field(ge=0, le=1_000_000, description="Tokens of recalled memories in the prompt at most.")
+    ] = 1_500
+    triggers: Annotated[
+        tuple[str, ...],
+        Field(
+            max_length=100,
+            description="Words by which a question refers to earlier conversations: they force a search, "
+            "in memory and in what was said, whatever the policy.",
+        ),
+    ] = TRIGGERS
     max_messages: Annotated[
         int,
         Field(ge=4, le=10_000, description="Messages on the page above which the older half is summarised."),

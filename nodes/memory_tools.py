@@ -21,6 +21,7 @@ from nodes.failures import ToolProblem
 from nodes.grounds import words_of
 from nodes.quoting import as_json
 from nodes.stated import wants_forgotten
+from nodes.team_tools import with_shared
 from nodes.text import last_human, question_of
 
 ANYTHING = 0.1
@@ -57,13 +58,14 @@ def recall(
     """Search this user's long-term memory. Call it when the answer depends on earlier conversations and the memories above do not settle it, when the user refers back ("as we agreed", "上次"), and before you say that you do not know something about them; for several things in several calls at once. Not for general knowledge or what stands on this page."""
     memories, when = memories_of(runtime), as_of.strip() or None
     try:
-        found = memories.search(query, limit=k, threshold=ANYTHING, when=when)
+        options: dict[str, Any] = {"limit": k, "threshold": ANYTHING, "when": when}
+        found = with_shared(memories.search(query, **options), runtime, query, **options)
         facts = kinds.facts_of(runtime).all(when=when) if when else []
     except ValueError as error:
         raise ToolProblem(str(error)) from error
     except Exception as error:
         raise ToolProblem(SEARCH_FAILED.format(error=type(error).__name__)) from error
-    answer: dict[str, Any] = {"found": len(found), "memories": [shown(memory) for memory in found]}
+    answer: dict[str, Any] = {"found": len(found), "memories": [shown(*one) for one in found]}
     if when:
         answer["facts"] = [{"key": fact.key, "value": fact.value, "since": fact.since[:10]} for fact in facts]
     return as_json(answer if found or facts else {**answer, "note": NOTHING_FOUND})
@@ -157,9 +159,10 @@ MEMORY_TOOLS = (
 """Those that keep a text are marked so, which puts them behind the gate of nodes/keeping.py."""
 
 
-def shown(memory: Memory) -> dict[str, Any]:
-    """Write a memory for the model."""
-    row: dict[str, Any] = {"id": memory.id, "date": memory.at[:10], "text": memory.text}
+def shown(memory: Memory, origin: str = "") -> dict[str, Any]:
+    """Write a memory for the model, with whom or what it is from if that is not its user."""
+    row: dict[str, Any] = {"id": memory.id, "date": memory.at[:10], **({"from": origin} if origin else {})}
+    row["text"] = memory.text
     row |= {"about": memory.about} if memory.about else {}
     return row | ({} if memory.score is None else {"score": round(memory.score, 3)})
 

@@ -1,26 +1,21 @@
 """recall: what long-term memory holds on the question, read from the store before the model is asked."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 
-from memory.catalogue import Catalogue, Thread
 from memory.facts import Facts
-from memory.memories import Memories, Memory
+from nodes.bringing import brought_up, is_searched, trigger_in
 from nodes.calls import Update
 from nodes.close import is_closing
-from nodes.context import Context, NotYourThread, check_tools, context_of, thread_of, user_of
+from nodes.context import Context, NotYourThread, check_tools, context_of, user_of
 from nodes.document_tools import passages_on, place_of
 from nodes.recovery import left_behind
 from nodes.state import Recalled, State
-from nodes.team_tools import with_shared
 from nodes.text import question_of
-from nodes.trace import SHOWN_CHARS, RecallDetail, RecalledMemory, Watch
-
-ABSTRACTS = 2
-"""Earlier conversations that are brought up at most."""
+from nodes.trace import SHOWN_CHARS, RecallDetail, Watch
 
 
 def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> Update:
@@ -32,12 +27,13 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
     user, watch = admitted(state, runtime, tools), Watch("recall")
     found = left_behind(state["messages"])
     if is_closing(state):
-        told = RecallDetail(query="", status="off", memories=[], facts=0, passages=[], error="")
+        told = RecallDetail(query="", trigger="", status="off", memories=[], facts=0, passages=[], error="")
         return {"messages": found, "owner": user, "stop_reason": "closed", "steps": watch.step(told)}
     question = question_of(state["messages"])
     recalled = recalled_for(question, runtime)
     told = RecallDetail(
         query=question[:SHOWN_CHARS],
+        trigger=trigger_in(question, context_of(runtime)),
         status=recalled["status"],
         memories=recalled["memories"],
         facts=len(recalled["facts"]),
@@ -65,15 +61,13 @@ def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:
 
 
 def look_up_memory(recalled: Recalled, question: str, store: BaseStore, runtime: Runtime[Context]) -> None:
-    """Fill in facts, and what of memories and earlier conversations is close to the question."""
+    """Fill in facts, and what of memories and earlier conversations is brought up on the question."""
     context, user = context_of(runtime), user_of(runtime)
     newest = sorted(Facts(store, user=user).all(), key=lambda fact: fact.since, reverse=True)
     recalled["facts"] = [(fact.key, fact.value) for fact in newest]
-    if context.memory in ("inject", "both"):
-        options: dict[str, Any] = {"limit": context.recall_k, "threshold": context.recall_threshold}
-        found = with_shared(Memories(store, user=user).search(question, **options), runtime, question, **options)
-        ended = Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread_of())
-        recalled["memories"] = [*(shown(*one) for one in found), *map(shown_thread, ended)]
+    trigger = trigger_in(question, context)
+    if is_searched(context, trigger):
+        recalled["memories"] = brought_up(question, runtime, trigger)
         recalled["status"] = "found" if recalled["memories"] else "nothing"
 
 
@@ -84,12 +78,6 @@ def look_up_documents(recalled: Recalled, question: str, store: BaseStore, runti
         passages = passages_on(question, store, runtime)
         recalled["passages"] = passages or []
         recalled["documents"] = "off" if passages is None else "found" if passages else "nothing"
-
-
-def shown_thread(thread: Thread) -> RecalledMemory:
-    """Write the abstract of an earlier conversation as the state keeps it."""
-    earlier = "an earlier conversation"
-    return RecalledMemory(id=thread.id, text=thread.abstract, at=thread.used, score=None, why=earlier, origin=earlier)
 
 
 def admitted(state: State, runtime: Runtime[Context], tools: Sequence[str]) -> str:
@@ -109,10 +97,3 @@ def first_step(state: State, *, memory: bool) -> Literal["memory", "no memory"]:
 def next_after_recall(state: State) -> Literal["question", "close"]:
     """Go to the model, or straight to the end of the conversation."""
     return "close" if is_closing(state) else "question"
-
-
-def shown(memory: Memory, origin: str) -> RecalledMemory:
-    """Write a memory as the state keeps it."""
-    return RecalledMemory(
-        id=memory.id, text=memory.text, at=memory.at, score=memory.score, why=memory.why, origin=origin
-    )

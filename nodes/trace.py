@@ -49,9 +49,13 @@ class RecalledPassage(CitedPassage):
 
 
 class RecallDetail(TypedDict):
-    """What was looked for and found; `status` is "off" if nothing was searched, `error` says why a search failed."""
+    """What was looked for and found; `status` is "off" if nothing was searched, `error` says why a search failed.
+
+    `trigger` is what in the question refers to earlier conversations and forced a search; empty if nothing does.
+    """
 
     query: str
+    trigger: str
     status: Literal["found", "nothing", "failed", "off"]
     memories: list[RecalledMemory]
     facts: int
