@@ -1,5 +1,6 @@
 """The end of a conversation: a dated abstract of it goes into the catalogue, where later threads can recall it."""
 
+import re
 from collections.abc import Generator
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -10,13 +11,16 @@ from nodes import prompts
 from nodes.calls import Failure, Reply, Request
 from nodes.context import Context, context_of, thread_of, user_of
 from nodes.cut import window_of
+from nodes.lines import lines_of, newest_lines
 from nodes.quoting import as_json
 from nodes.state import State
-from nodes.summary import lines_of, newest_part, read_text
+from nodes.summary import read_text
 from nodes.text import text_of
 from nodes.trace import RememberDetail
 
 MOST_CHARS = 1_000
+ERROR = re.compile(r"\W*(?:(?:error|exception|错误|出错)\W{0,3}(?:\d{3}\b|[:：])|traceback|http \d{3})", re.IGNORECASE)
+"""How an error message begins that some server gave as an answer (B013)."""
 
 
 def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, RememberDetail]:
@@ -30,13 +34,14 @@ def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, 
     known = catalogue.get(thread_of())
     if known is None or not known.is_open:
         return {"closed": False, "why": "nothing was said since"}
-    page = newest_part(lines_of(state["messages"]), window_of(state, context))
+    window = window_of(state, context)
+    page = newest_lines(lines_of(state["messages"], longest=window // 4), window)
     text = "\n".join([as_json({"previous_summary": state.get("summary", "")}), *page])
     messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
     reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
     abstract = "" if isinstance(reply, Failure) else read_text(text_of(reply))[:MOST_CHARS]
-    if not abstract:
-        return {"closed": False, "why": reply.reason if isinstance(reply, Failure) else "the abstract was empty"}
+    if not abstract or ERROR.match(abstract):
+        return {"closed": False, "why": reply.reason if isinstance(reply, Failure) else "the answer holds no abstract"}
     catalogue.close(thread_of(), abstract)
     return {"closed": True, "abstract": abstract}
 

@@ -17,6 +17,7 @@ from memory.sameness import folded, is_negated
 from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
+from nodes.lines import json_tokens
 from nodes.quoting import as_json
 from nodes.stated import is_supposed, stated
 from nodes.text import THINKING
@@ -98,7 +99,9 @@ def batches(said: Sequence[Saying], limit: int) -> list[list[Saying]]:
     """Part messages into requests of about `limit` tokens at most; a longer one goes in pieces, none of it lost."""
     parts: list[list[Saying]] = []
     room = 0
-    for one in (replace(whole, text=piece) for whole in said for piece in pieces(whole.text, limit // 2)):
+    for one in (
+        replace(whole, text=piece) for whole in said for piece in pieces(whole.text, limit // 2, cost=json_tokens)
+    ):
         tokens = text_tokens(lines_of([one]))
         if parts and tokens <= room:
             parts[-1].append(one)

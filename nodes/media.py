@@ -12,6 +12,7 @@ DETAILS = ("filename", "title", "name", "mime_type", "media_type", "format", "ur
 """Keys of a block of media, or of what it holds, that say what it is."""
 
 MAX_DETAIL_CHARS = 200
+REASONING = ("reasoning", "thinking", "redacted_thinking")
 
 
 def sendable_content(message: BaseMessage) -> str | list[str | dict[str, object]]:
@@ -34,12 +35,33 @@ def text_alone(message: BaseMessage) -> str:
     return "\n".join(filter(None, (unseen(one) if is_media(one) else block_text(one) for one in message.content)))
 
 
+def in_words(message: BaseMessage) -> str:
+    """Return all that a message holds, in words: media by what they say of themselves, reasoning as `[reasoning]`."""
+    blocks = [message.content] if isinstance(message.content, str) else message.content
+    apart = ["[reasoning]"] if message.additional_kwargs.get("reasoning_content") else []
+    return "\n".join(filter(None, map(block_in_words, [*apart, *blocks])))
+
+
+def block_in_words(block: Any) -> str:
+    """Return what one content block holds, in words."""
+    if isinstance(block, dict) and block.get("type") in REASONING:
+        return "[reasoning]"
+    shown = block_text(block)
+    if not shown or not isinstance(block, dict) or isinstance(block.get("text"), str) or block.get("type") == "refusal":
+        return shown
+    return f"{shown[:-1]}: {', '.join(told)}]" if (told := details_of(block)) else shown
+
+
 def unseen(block: Any) -> str:
     """Write the marker of a picture, sound or file: its kind, and what it says of itself."""
+    return UNSEEN.format(shown=block_text(block), details="".join(f"{one}; " for one in details_of(block)))
+
+
+def details_of(block: dict[str, Any]) -> list[str]:
+    """Return what a block of media says of itself."""
     parts = [block, *(value for value in block.values() if isinstance(value, dict))]
     told = [str(part[key]) for part in parts for key in DETAILS if part.get(key)]
-    short = [re.sub(r"(?s)^data:([^;,]*).*", r"\1", one)[:MAX_DETAIL_CHARS] for one in told]
-    return UNSEEN.format(shown=block_text(block), details="".join(f"{one}; " for one in short))
+    return [re.sub(r"(?s)^data:([^;,]*).*", r"\1", one)[:MAX_DETAIL_CHARS] for one in told]
 
 
 def is_media(block: object) -> bool:

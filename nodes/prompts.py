@@ -65,6 +65,8 @@ Write four sections, each a list of short lines, with exactly these headings:
 Write the lines in the language of the user. If that is Chinese, use the headings ## 用户想要什么 · ## 关键背景与决定 · ## 提到的事物 · ## 未完成事项.
 Keep names, numbers, codes, dates and paths verbatim, and put the id of its message in brackets behind what may be looked up. Keep everything of the previous summary that still matters; drop nothing that is open. Answer with the sections alone."""
 
+FOREIGN = "(Your first answer was not in the language in which the user writes here. Write the four sections in that language.)"
+
 ABSTRACT = """\
 Task: write the abstract of a conversation that has ended, for the day on which one like it begins. You get its summary and its last messages as JSON lines.
 At most five sentences, in the language of the user: what it was about, what was decided, what is still open. Keep names, numbers, codes and dates verbatim. Answer with the abstract alone."""

@@ -3,6 +3,8 @@
 It removes nothing that the transcript does not hold, and nothing if the summary failed: the next turn tries again.
 """
 
+from collections.abc import Generator
+from dataclasses import replace
 from typing import Literal
 
 from langchain_core.messages import AnyMessage, HumanMessage, RemoveMessage, SystemMessage
@@ -10,13 +12,14 @@ from langgraph.runtime import Runtime
 
 from memory.secrets import mask
 from nodes import prompts
-from nodes.calls import Failure, Plan, Request, Update, reason_of
+from nodes.calls import Failure, Plan, Reply, Request, Update, reason_of
 from nodes.context import Context, context_of
 from nodes.cut import is_over, leaving, window_of
 from nodes.kinds import unfiled
+from nodes.lines import in_parts, lines_of
 from nodes.quoting import as_json
 from nodes.state import State
-from nodes.summary import Summary, in_parts, lines_of, read_summary, shortened, with_identifiers
+from nodes.summary import Summary, are_chinese, read_summary, shortened, with_identifiers
 from nodes.text import text_of
 from nodes.trace import SummarizeDetail, Watch
 
@@ -32,15 +35,12 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
     window = window_of(state, context)
     most = min(context.summary_tokens, window // 2)
     parts = in_parts(lines_of(old, longest=window // 2), window)
+    chinese = are_chinese(state["messages"])
     for part in parts:
-        text = "\n".join([as_json({"previous_summary": summary.text()}), part])
-        messages = [SystemMessage(prompts.SUMMARIZE), HumanMessage(text)]
-        reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
-        read = None if isinstance(reply, Failure) else read_summary(text_of(reply))
-        if read is None:
-            why = reply.reason if isinstance(reply, Failure) else "the model's answer holds no summary"
-            return unchanged(watch, why)
-        summary = shortened(read, most)
+        made = yield from continued(summary, part, context, chinese=chinese)
+        if isinstance(made, str):
+            return unchanged(watch, made)
+        summary = shortened(made, most)
     written = mask(shortened(with_identifiers(summary, previous, old), most).text())
     ids = [str(message.id) for message in old]
     told = SummarizeDetail(removed=len(old), ids=ids, parts=len(parts), summary=written, why="")
@@ -51,6 +51,25 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         "cut_tried": True,
         "steps": watch.step(told),
     }
+
+
+def continued(
+    previous: Summary, part: str, context: Context, *, chinese: bool
+) -> Generator[Request, Reply, Summary | str]:
+    """Ask for a summary that goes on from the previous one, once more if it is in another language; say why if none."""
+    text = "\n".join([as_json({"previous_summary": previous.text()}), part])
+    found: Summary | str = "the model's answer holds no summary"
+    for request in (text, f"{text}\n{prompts.FOREIGN}"):
+        messages = [SystemMessage(prompts.SUMMARIZE), HumanMessage(request)]
+        reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
+        if isinstance(reply, Failure):
+            return reply.reason if isinstance(found, str) else found
+        if (read := read_summary(text_of(reply))) is None:
+            return found
+        found = replace(read, chinese=chinese)
+        if not found.is_foreign():
+            return found
+    return found
 
 
 def unchanged(watch: Watch, why: str) -> Update:

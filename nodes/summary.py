@@ -4,16 +4,16 @@ It calls no model: nodes/summarize.py does. What a model gives back is read here
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 
 from memory.text import is_chinese
-from nodes.quoting import as_json, on_one_line
+from nodes.quoting import on_one_line
 from nodes.text import THINKING, text_of
-from nodes.tokens import chars_within, pieces, text_tokens
+from nodes.tokens import text_tokens
 
 ENGLISH = ("## What the user wants", "## Key context and decisions", "## Things referred to", "## Open items")
 CHINESE = ("## 用户想要什么", "## 关键背景与决定", "## 提到的事物", "## 未完成事项")
@@ -46,6 +46,18 @@ class Summary:
             for heading, lines in zip(headings, self.sections, strict=True)
         ]
         return "\n".join(line for part in parts for line in part)
+
+    def is_foreign(self) -> bool:
+        """Whether its lines are in Chinese although its user's talk is not, or the other way round."""
+        lines = [*chain(*self.sections)]
+        chinese = sum(map(is_chinese, lines))
+        return not chinese if self.chinese else chinese * 2 > len(lines)
+
+
+def are_chinese(messages: Sequence[AnyMessage]) -> bool:
+    """Whether the user's messages are in Chinese, most of them."""
+    said = [is_chinese(text_of(message)) for message in messages if isinstance(message, HumanMessage)]
+    return sum(said) * 2 > len(said)
 
 
 def read_summary(answer: str) -> Summary | None:
@@ -126,43 +138,3 @@ def shortened(summary: Summary, limit: int) -> Summary:
 def cost(line: str) -> int:
     """Estimate the tokens of a line with its bullet and its end."""
     return text_tokens(f"\n- {line}")
-
-
-def lines_of(messages: Iterable[AnyMessage], *, longest: int = 1_000_000) -> list[str]:
-    """Write messages for the summariser, visible text and calls only, as JSON lines; one over `longest` as several."""
-    said: list[tuple[str | None, str, str]] = []
-    for message in messages:
-        said.append((message.id, message.type, text_of(message)))
-        calls = message.tool_calls if isinstance(message, AIMessage) else []
-        said += [(message.id, "call", f"{call['name']} {as_json(call['args'])}") for call in calls]
-    return [
-        as_json({"id": id, "role": role, "text": piece}) for id, role, text in said for piece in pieces(text, longest)
-    ]
-
-
-def in_parts(lines: Sequence[str], limit: int) -> list[str]:
-    """Join lines to parts of at most `limit` tokens; a longer line is cut into several, and none of it is lost."""
-    parts: list[str] = []
-    room = 0
-    for line in lines:
-        for piece in pieces(line, limit):
-            tokens = text_tokens(piece) + 1
-            if parts and tokens <= room:
-                parts[-1] += f"\n{piece}"
-                room -= tokens
-            else:
-                parts.append(piece)
-                room = limit - tokens
-    return parts
-
-
-def newest_part(lines: Sequence[str], limit: int) -> list[str]:
-    """Return the newest lines that together have at most `limit` tokens, the oldest cut to what room is left."""
-    kept: list[str] = []
-    for line in reversed(lines):
-        tokens = text_tokens(line) + 1
-        if tokens > limit:
-            return [line[len(line) - chars_within(line[::-1], limit) :], *kept] if limit > 0 else kept
-        kept.insert(0, line)
-        limit -= tokens
-    return kept

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -36,22 +36,22 @@ def text_tokens(text: str) -> int:
     return math.ceil(wide * PER_WIDE + plain * PER_PLAIN + (len(text) - wide - plain) * PER_OTHER)
 
 
-def chars_within(text: str, tokens: int) -> int:
-    """Return how many characters from the start of a text have at most so many tokens."""
+def chars_within(text: str, tokens: int, *, cost: Callable[[str], int] = text_tokens) -> int:
+    """Return how many characters from the start of a text have at most so many tokens, or cost as much."""
     low, high = 0, min(len(text), max(int(tokens / PER_PLAIN), 0))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if text_tokens(text[:middle]) <= tokens else (low, middle - 1)
+        low, high = (middle, high) if cost(text[:middle]) <= tokens else (low, middle - 1)
     return low
 
 
-def pieces(text: str, limit: int) -> list[str]:
-    """Cut a text into pieces of at most `limit` tokens, of one character at least."""
+def pieces(text: str, limit: int, *, cost: Callable[[str], int] = text_tokens) -> list[str]:
+    """Cut a text into pieces of at most `limit` tokens, or that cost as much, of one character at least."""
     if not text:
         return [""]
     cut: list[str] = []
     while text:
-        size = max(chars_within(text, limit), 1)
+        size = max(chars_within(text, limit, cost=cost), 1)
         cut.append(text[:size])
         text = text[size:]
     return cut

@@ -95,7 +95,7 @@ def test_closing_with_a_question_answers_it_first(tmp_path: Path):
         assert "One last answer." in model.asked("abstract")[0] and not threads(agent)["t"].is_open
 
 
-@pytest.mark.parametrize("bad", [ConnectionError("down"), "", " \n", "<think>hm"])
+@pytest.mark.parametrize("bad", [ConnectionError("down"), "", " \n", "<think>hm", "Error: 429", "错误：请稍后再试"])
 def test_an_abstract_that_failed_leaves_the_thread_open(tmp_path: Path, bad: Any):
     replies = [bad]
     model = Talking(then="Yes.", abstract=lambda request: replies[-1])

@@ -12,9 +12,10 @@ from memory.block_specs import HUMAN
 from memory.blocks import Block
 from memory.matching import uniform
 from nodes import core, prompts
+from nodes.lines import lines_of
 from nodes.quoting import ROLE_MARK, as_json
 from nodes.sections import fitted
-from nodes.summary import Summary, lines_of, read_summary
+from nodes.summary import Summary, read_summary
 from nodes.valid import valid_messages
 
 BREAKERS = [

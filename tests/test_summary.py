@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from nodes.lines import lines_of, newest_lines
 from nodes.summary import (
     CHINESE,
     ENGLISH,
@@ -15,8 +16,6 @@ from nodes.summary import (
     THINGS,
     Summary,
     identifiers,
-    lines_of,
-    newest_part,
     read_summary,
     shortened,
     with_identifiers,
@@ -86,7 +85,7 @@ def test_pieces_join_to_the_line_and_none_is_too_long(line: str, limit: int):
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(max_size=80), min_size=1, max_size=4), st.integers(4, 30))
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=4), st.integers(30, 60))
 def test_every_piece_of_a_long_message_bears_its_id(texts: list[str], longest: int):
     said = [HumanMessage(text, id=f"h{n}") for n, text in enumerate(texts)]
     lines = [json.loads(line) for line in lines_of(said, longest=longest)]
@@ -96,8 +95,7 @@ def test_every_piece_of_a_long_message_bears_its_id(texts: list[str], longest: i
 
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=40), max_size=8), st.integers(0, 60))
-def test_the_newest_part_is_an_end_of_the_lines_within_the_limit(lines: list[str], limit: int):
-    kept = newest_part(lines, limit)
-    assert sum(text_tokens(line) for line in kept) <= max(limit, 0)
-    whole = kept[1:] if kept and kept[0] not in lines[len(lines) - len(kept) : len(lines) - len(kept) + 1] else kept
-    assert whole == lines[len(lines) - len(whole) :]
+def test_the_newest_lines_are_an_end_of_the_lines_and_the_most_that_fit(lines: list[str], limit: int):
+    kept = newest_lines(lines, limit)
+    assert kept == lines[len(lines) - len(kept) :] and sum(text_tokens(line) + 1 for line in kept) <= limit
+    assert kept == lines or sum(text_tokens(line) + 1 for line in lines[-len(kept) - 1 :]) > limit

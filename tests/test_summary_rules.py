@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from nodes import prompts
-from nodes.summary import CHINESE, ENGLISH, Summary, in_parts, lines_of, read_summary, shortened
+from nodes.lines import in_parts, lines_of
+from nodes.summary import CHINESE, ENGLISH, Summary, read_summary, shortened
 from nodes.tokens import text_tokens
 
 LINES = st.lists(st.text(st.characters(exclude_categories=["C", "Z", "P", "S"]), min_size=1, max_size=12), max_size=4)
@@ -100,10 +101,42 @@ def test_no_text_breaks_out_of_its_line(text: str) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(max_size=60).map(lambda text: text.replace("\n", " ")), max_size=6), st.integers(8, 40))
-def test_parts_lose_nothing(lines: list[str], limit: int) -> None:
-    """B021, B025: what is too long for one request goes in several, all of it."""
-    assert "".join("\n".join(in_parts(lines, limit)).split("\n")) == "".join(lines)
+@given(st.lists(st.text(max_size=60), max_size=6), st.integers(40, 120), st.booleans())
+def test_every_line_of_every_part_is_json_and_none_of_the_text_is_lost(texts: list[str], limit: int, hostile: bool):
+    """B021, B025: what is too long for one request goes in several, each line whole."""
+    said = [HumanMessage(text * 9 + '<|im_end|>\u2028"' * hostile, id=f"h{n}") for n, text in enumerate(texts)]
+    parts = in_parts(lines_of(said, longest=limit), limit)
+    assert all(text_tokens(part) <= limit for part in parts)
+    lines = [json.loads(line) for part in parts for line in part.split("\n")]
+    for message in said:
+        assert "".join(line["text"] for line in lines if line["id"] == message.id) == message.text
+
+
+def test_what_is_not_text_is_described():
+    """Reasoning, media by what they say of themselves, and calls whose arguments cannot be read."""
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 9000}}
+    file = {"type": "file", "file": {"filename": "租约.pdf", "file_data": "JVBE" * 900}}
+    broken = {"name": "look_up", "args": '{"city": "Hang', "id": "c1", "error": "cut", "type": "invalid_tool_call"}
+    thought = {"type": "thinking", "thinking": "hm " * 500, "signature": "x"}
+    page = [
+        HumanMessage(
+            [{"type": "text", "text": "[look]"}, picture, file, {"type": "video", "url": "https://a/b"}], id="h1"
+        ),
+        AIMessage([thought, {"type": "text", "text": "I see"}], id="a1", invalid_tool_calls=[broken]),
+        AIMessage("yes", id="a2", additional_kwargs={"reasoning_content": "hm"}),
+    ]
+    assert [(line["role"], line["text"]) for line in map(json.loads, lines_of(page))] == [
+        ("human", "[look]\n[image: image/png]\n[file: 租约.pdf]\n[video: https://a/b]"),
+        ("ai", "[reasoning]\nI see"),
+        ("call", 'look_up {"city": "Hang'),
+        ("ai", "[reasoning]\nyes"),
+    ]
+
+
+def test_an_id_of_any_length_leaves_room_for_the_text():
+    lines = lines_of([HumanMessage("word " * 500, id="h" * 9000)], longest=200)
+    assert all(text_tokens(line) <= 200 for line in lines)
+    assert "".join(json.loads(line)["text"] for line in lines) == "word " * 500
 
 
 def test_the_headings_are_those_of_the_prompt() -> None:
