@@ -94,6 +94,17 @@ def test_without_an_embedder_words_find_it_and_a_warning_says_so(terminal: Termi
     assert code == 0 and out.startswith("[1] 0.") and err == "", "the next start with an embedder embedded it"
 
 
+def test_documents_go_with_their_user_into_an_export_and_out_of_every_file(run: Run, folder: Path, tmp_path: Path):
+    for user in ("ann", "bob"):
+        run("docs", "add", "--user", user, str(folder))
+    run("memory", "export", "ann", "--output", str(tmp_path / "ann.jsonl"))
+    assert run("memory", "forget-user", "ann", "--yes")[0] == 0
+    assert [run("docs", "list", "--user", user)[1].count("hb/") for user in ("ann", "bob")] == [0, 2]
+    assert run("memory", "import", str(tmp_path / "ann.jsonl"), "--user", "eve")[0] == 0
+    assert "hb/leave.md" in run("docs", "search", "--user", "eve", "sick leave")[1]
+    assert run("docs", "show", "--user", "eve", "hb/leave.md")[1] == (folder / "leave.md").read_text()
+
+
 def test_ctrl_c_keeps_what_is_done_and_says_so(terminal: Terminal, folder: Path):
     (folder / "z.md").write_text("A long line of text, again and again.\n\n" * 60_000)
     process = terminal.start("docs", "add", str(folder))

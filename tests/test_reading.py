@@ -1,6 +1,9 @@
 """Reading files: every format, every encoding, and what cannot be read is told in one line."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import doc_files
@@ -163,6 +166,18 @@ def test_what_cannot_be_read_says_why_in_one_line(name: str):
     with pytest.raises(NotRead, match=reason) as told:
         read(data, name=name)
     assert "\n" not in str(told.value) and len(str(told.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("a.pdf", "pypdfium2"), ("a.docx", "mammoth"), ("a.pptx", "pptx"), ("a.xlsx", "python_calamine")],
+)
+def test_without_its_reader_a_file_names_the_extra_that_brings_it(name: str, package: str, tmp_path: Path):
+    (tmp_path / name).write_bytes(FORMATS[name])
+    code = f"import sys; sys.modules[{package!r}] = None; from graph.reader import serve; serve()"
+    request = json.dumps({"path": str(tmp_path / name), "name": name, "declared": "", "known": ""})
+    done = subprocess.run([sys.executable, "-c", code], input=request, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"failed": "needs the extra `docs`: .venv/bin/uv sync --extra docs"}
 
 
 def test_archives_that_leave_their_folder_write_nothing(tmp_path: Path):
