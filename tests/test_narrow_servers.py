@@ -6,14 +6,12 @@ import pytest
 from conftest import config
 from hypothesis import given
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from test_valid import MESSAGES, said_in
+from test_valid import MESSAGES, is_shown, said_in
 from test_wire import client
 from tool_graphs import WAYS, Session
 from wire import Calls, Empty, OpenAIWire, Text
 from wire_rules import Rules, reject, wire_messages
 
-from memory.text import clean
-from nodes.text import text_of
 from nodes.valid import merged, valid_messages
 
 NARROW = Rules(unique_ids_in_thread=True, plain_strings=True, alternating_roles=True)
@@ -45,7 +43,7 @@ def test_joining_loses_no_word_and_touches_neither_calls_nor_results_nor_what_is
     valid = valid_messages(messages, text_only=True)
     made = merged(valid.messages)
     shown = said_in(made, valid.system)
-    assert all(line.strip() in shown for one in messages for line in clean(text_of(one)).split("\n"))
+    assert all(is_shown(one, shown) for one in messages)
     assert [one for one in made if one.type == "tool"] == [one for one in valid.messages if one.type == "tool"]
     assert [one.tool_calls for one in made if getattr(one, "tool_calls", ())] == [
         one.tool_calls for one in valid.messages if getattr(one, "tool_calls", ())

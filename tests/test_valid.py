@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import (
     AIMessage,
@@ -18,6 +18,7 @@ from langchain_core.messages import (
 from wire_rules import Rules, reject, wire_messages
 
 from memory.text import clean
+from nodes.quoting import as_json, defused
 from nodes.text import calls_of, text_of
 from nodes.valid import NO_OUTPUT, NO_RESULT, valid_messages
 
@@ -95,6 +96,12 @@ def said_in(messages: list[Any], system: list[str]) -> str:
     return "\n".join([*system, *map(text_of, messages)])
 
 
+def is_shown(message: BaseMessage, shown: str) -> bool:
+    """Whether each line that a message says is there: as it is, quoted, or with marks of roles parted."""
+    lines = [line.strip() for line in clean(text_of(message)).split("\n")]
+    return all(any(form in shown for form in (line, as_json(line)[1:-1], defused(line))) for line in lines)
+
+
 @settings(deadline=None)
 @given(MESSAGES)
 def test_any_history_becomes_one_that_a_strict_server_takes(messages: list[BaseMessage]) -> None:
@@ -114,11 +121,11 @@ def test_repair_is_idempotent(messages: list[BaseMessage]) -> None:
 
 @settings(deadline=None)
 @given(MESSAGES)
+@example([ToolMessage('a "quoted" \\ result', tool_call_id="nobody's")])
 def test_no_text_is_lost(messages: list[BaseMessage]) -> None:
     valid = valid_messages(messages)
     shown = said_in(valid.messages, valid.system)
-    for message in messages:
-        assert all(line.strip() in shown for line in clean(text_of(message)).split("\n"))
+    assert all(is_shown(message, shown) for message in messages)
 
 
 @settings(deadline=None)
