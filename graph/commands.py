@@ -23,6 +23,7 @@ from graph.records import memory, threads
 from graph.savers import check_thread
 from graph.serve import studio
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
+from graph.telling import asked_for
 from graph.turn import given
 from memory.owner import owned
 from memory.text import clean
@@ -104,13 +105,16 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     for line in what_failed(values):
         print(f"palimpsest: {line}", file=sys.stderr)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
+    waits = [pause.value for pause in values.get("__interrupt__", ())]
     if arguments.json:
         messages = [as_openai(message) for message in values["messages"]]
-        print_json({"answer": answer, "stop_reason": stop, "steps": values["steps"], "messages": messages})
+        told = {"answer": answer, "stop_reason": stop, "steps": values["steps"], "messages": messages}
+        print_json({**told, "waits": waits})
     elif stop in ANSWERED:
         print(answer)
     else:
-        print(f"palimpsest: {answer} (thread {thread})", file=sys.stderr)
+        why = f"may {'; '.join(map(asked_for, waits))} run? Answer in palimpsest chat --thread {thread}"
+        print(f"palimpsest: {why if waits else f'{answer} (thread {thread})'}", file=sys.stderr)
     return 0 if stop in ANSWERED else 1
 
 

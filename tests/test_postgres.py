@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import answer, ask, config, said
@@ -10,6 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.postgres import PostgresSaver
 
 from graph.agent import Agent, build_agent, open_agent, open_checkpoints
+from graph.history import owner_of, turns_of
 from graph.scripted import ScriptedModel
 from graph.settings import CannotStart, Settings
 from memory.transcript import Transcript
@@ -98,3 +100,14 @@ def test_checkpoints_of_before_go_on(served: Settings):
         saver.trim(["t"], keep=1)
         assert agent.get_state(config()).values == values and values["summary"] == state["summary"]
         assert [message.text for message in values["messages"]] == ["old " * 200, "yes", "new", "Yes.", "newer", "Yes."]
+
+
+def test_the_turns_of_a_thread_are_told_as_on_sqlite(agent: Agent):
+    ask(agent, "我对花生过敏。")
+    ask(agent, "2+2?")
+    saver: Any = agent.checkpointer
+    one, two = turns_of(saver, "t")
+    assert (one.question, two.question, two.answer) == ("我对花生过敏。", "2+2?", "2+2 = 4")
+    assert [step["node"] for step in two.steps] == ["recall", "reason", "tools", "reason", "remember"]
+    saver.trim(["t"], keep=2)
+    assert [turn.steps for turn in turns_of(saver, "t")] == [two.steps] and owner_of(saver, "t") == "me"
