@@ -14,7 +14,9 @@ import pytest
 from conftest import config
 from persons import Person
 from talking import Talking, opened
+from terminals import Terminal
 from tool_graphs import call
+from wire import Calls, OpenAIWire, Text
 
 from graph.agent import Agent
 from graph.chat import converse, is_command, literal
@@ -371,6 +373,23 @@ def test_the_history_is_each_users_own_and_stays_short(tmp_path: Path):
     found = kept(path)
     assert found[-1] == f"第{3 * MOST_KEPT - 1}\n行" and len(found) == MOST_KEPT - 2
     assert len(path.read_text("utf-8").splitlines()) == MOST_KEPT
+
+
+def test_what_a_question_waits_for_is_told_traced_and_answered_in_a_chat(tmp_path: Path):
+    """From `ask` to `chat`, in processes of their own: a document would be kept, and a person is asked first."""
+    terminal = Terminal(tmp_path)
+    (tmp_path / "notes.md").write_text("# Vault\n\nThe vault code is 7731.\n", encoding="utf-8")
+    assert terminal.run("docs", "add", "notes.md")[0] == 0
+    keep = Calls(("memory_save", {"text": "The vault code is 7731."}))
+    with OpenAIWire([Calls(("search_documents", {"query": "vault code"})), keep, Text("Saved.")]) as wire:
+        env = {"OPENAI_BASE_URL": wire.url, "PALIMPSEST_MODEL": "openai:test-model"}
+        options = ("--set", "writes=ask", "--thread", "t")
+        code, out, err = terminal.run("ask", *options, "What do the notes say of the vault?", **env)
+        assert (code, out) == (1, "") and 'may memory_save({"text": "The vault code is 7731."}) run?' in err
+        assert "waits for a person: memory_save(" in terminal.run("threads", "trace", "t", **env)[1]
+        code, out, err = terminal.run("chat", *options, stdin="approve\n", **env)
+    assert (code, out) == (0, "Saved.\n") and "may memory_save(" in err
+    assert "7731" in terminal.run("memory", "list")[1]
 
 
 def test_an_agent_of_ones_own_can_be_talked_with(tmp_path: Path):
