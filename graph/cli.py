@@ -96,17 +96,33 @@ def parser() -> argparse.ArgumentParser:
     memory = add("memory", "Look into a user's long-term memory, edit its blocks, carry it elsewhere, or erase it.")
     memory.add_argument(
         "action",
-        choices=["list", "search", "blocks", "edit", "undo", "reindex", "export", "import", "forget-user"],
-        help="blocks: core memory, or with a LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
+        choices=[
+            "list",
+            "search",
+            "show",
+            "why",
+            "split",
+            "blocks",
+            "edit",
+            "undo",
+            "reindex",
+            "export",
+            "import",
+            "forget-user",
+        ],
+        help="show ID: one memory with its past and its messages; why QUERY: what is brought up on a question and why the "
+        "rest is not; split ID: make other wordings memories of their own again; blocks: core memory, or with a "
+        "LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
         "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder; "
         "export USER: everything of a user as JSON Lines, without checkpoints; import FILE: an export, into a user who "
         "has nothing yet; forget-user USER: erase everything of a user from all files",
     )
-    memory.add_argument("query", nargs="?", default="", help="what to search for; or the LABEL, USER or FILE")
+    memory.add_argument("query", nargs="?", default="", help="what to search for; or the ID, LABEL, USER or FILE")
     memory.add_argument("--text", help="edit: the new text, instead of the editor; - reads it from stdin")
     memory.add_argument("--to", metavar="VERSION", type=int, help="undo: the version to bring back")
     memory.add_argument("--output", metavar="FILE", help="export: where to (default: stdout)")
     memory.add_argument("--yes", action="store_true", help="forget-user: without asking")
+    memory.add_argument("--as-of", metavar="DATE", help="list, search: what held on that day")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
     threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.")

@@ -21,6 +21,7 @@ from memory.catalogue import Catalogue, Thread
 from memory.memories import Memories, Memory
 from memory.outputs import Outputs
 from memory.transcript import Transcript
+from nodes.bringing import considered
 from nodes.context import Context
 
 WIDE = 10_000
@@ -50,15 +51,69 @@ def memory(arguments: argparse.Namespace, settings: Settings, context: Context) 
     """List or search the user's memories; or index everybody's anew."""
     if arguments.action == "search" and not arguments.query.strip():
         raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
+    look: dict[str, Callable[..., int]] = {"show": show_memory, "why": why_memory, "split": split_memory}
     with opened_store(settings) as store:
         if arguments.action == "reindex":
             return reindex(store)
-        memories = Memories(store, user=context.user)
-        if arguments.action == "list":
-            found = memories.all()[: arguments.limit]
-        else:
-            found = memories.search(arguments.query, limit=arguments.limit, threshold=-1.0)
+        memories, when = Memories(store, user=context.user), arguments.as_of
+        if arguments.action in look:
+            return look[arguments.action](arguments, memories, context)
+        try:
+            if arguments.action == "list":
+                found = memories.all(when=when)[: arguments.limit]
+            else:
+                found = memories.search(arguments.query, limit=arguments.limit, threshold=-1.0, when=when)
+        except ValueError as error:
+            raise BadSetting(f"--as-of: {error}") from error
     return show([asdict(one) for one in found], [memory_line(one) for one in found], as_json=arguments.json)
+
+
+def show_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+    """Show one memory with its past, its other wordings and the messages that it comes from, word for word."""
+    one = named_memory(arguments, memories)
+    said = []
+    for source in one.sources:
+        entries = Transcript(memories.store, user=context.user, thread=source.thread).entries()
+        said += [f"{e.at[:19]}  {source.thread}  {e.role}: {e.text}" for e in entries if e.id == source.message]
+    spans = [*one.past, (one.at, one.until)]
+    lines = [
+        memory_line(one),
+        f"seen {one.seen} times",
+        *(f"held {start[:19]} to {end or 'now'}" for start, end in spans),
+    ]
+    lines += [f"superseded by {one.superseded_by}"] if one.superseded_by else []
+    lines += [f"also: {text}" for text in one.variants] + said
+    return show([{**asdict(one), "said": said}], lines, as_json=arguments.json)
+
+
+def why_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+    """Show what is brought up on a question and what is not: both legs' scores, and the reason."""
+    if not arguments.query.strip():
+        raise BadSetting('memory why needs a question, for example: palimpsest memory why "what may I eat?"')
+    rows = considered(memories.store, arguments.query, context, user=context.user)[: arguments.limit]
+    lines = []
+    for row in rows:
+        legs = "  ".join(f"{name} {row.parts.get(name) or 0:.2f}" for name in ("vector", "keyword"))
+        told = f"left out: {row.left_out}" if row.left_out else "brought up"
+        lines.append(f"{row.memory.id}  {legs}  {told}  {' '.join(row.memory.text.split())}")
+    found = [{**asdict(row.memory), "legs": row.parts, "left_out": row.left_out} for row in rows]
+    return show(found, lines, as_json=arguments.json)
+
+
+def split_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+    """Make the other wordings of a memory memories of their own."""
+    made = memories.split(named_memory(arguments, memories).id)
+    return show([asdict(one) for one in made], [memory_line(one) for one in made], as_json=arguments.json)
+
+
+def named_memory(arguments: argparse.Namespace, memories: Memories) -> Memory:
+    """Return the memory that the command names. Raises BadSetting without a name, CannotStart if there is none."""
+    if not arguments.query.strip():
+        raise BadSetting(f"name it: palimpsest memory {arguments.action} ID; `palimpsest memory list` has the ids")
+    found = memories.get(arguments.query.strip())
+    if found is None:
+        raise CannotStart(f"this user has no memory {arguments.query!r}; `palimpsest memory list` names them")
+    return found
 
 
 def reindex(store: Any) -> int:
