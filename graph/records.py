@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from graph.agent import open_agent, open_checkpoints, open_memory
 from graph.history import owner_of, turns_of
+from graph.locks import ThreadBusy
 from graph.outcomes import print_json
 from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
@@ -205,10 +206,14 @@ def close_threads(arguments: argparse.Namespace, settings: Settings, context: Co
         if arguments.action == "close":
             due = [named(arguments, catalogue)]
         else:
-            limit = (datetime.now(UTC) - timedelta(hours=arguments.idle_hours)).isoformat(timespec="seconds")
+            limit = (datetime.now(UTC) - timedelta(hours=arguments.idle_hours)).isoformat(timespec="microseconds")
             due = [thread for thread in catalogue.all() if thread.is_open and thread.used <= limit]
         for thread in due:
-            agent.invoke({"messages": [], "close": True}, {"configurable": {"thread_id": thread.id}}, context=context)
+            config: Any = {"configurable": {"thread_id": thread.id}}
+            try:
+                agent.invoke({"messages": [], "close": True}, config, context=context)
+            except ThreadBusy as error:  # the others are still to be closed
+                print(f"palimpsest: {error}", file=sys.stderr)
         after = [catalogue.get(thread.id) or thread for thread in due]
     for thread in after:
         print(f"{'FAILED, try again' if thread.is_open else 'closed'}  {thread.id}  {thread.abstract}")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from talking import NOTHING, Talking, ids_in, opened, summary_of
+from talking import NOTHING, Talking, filed, ids_in, opened, summary_of
 from test_valid import MESSAGES
 from wire_rules import Rules, reject, wire_messages
 
@@ -307,6 +307,38 @@ def test_a_summary_that_failed_changes_nothing_and_is_tried_again(talking: Opene
     replies.append(summary_of("it works again"))
     values = ask(agent, "q3", token_budget=7000, extract="off")
     assert "it works again" in values["summary"] and len(values["messages"]) == 2
+
+
+class Breaking(InMemoryStore):
+    """A store that can be broken for a while."""
+
+    broken = False
+
+    def batch(self, ops: Any) -> Any:
+        if self.broken:
+            raise OSError("the disk is gone")
+        return super().batch(ops)
+
+
+@pytest.mark.parametrize("after", ["reason", "remember"])
+def test_a_store_that_fails_at_the_cut_changes_nothing_and_the_answer_stands(after: str):
+    """What is not known to be in the record does not leave; the next turn files it and cuts."""
+    model, store = Talking(then="Yes."), Breaking()
+    agent = compiled(build_agent(model=model), InMemorySaver(), store)
+    context = Context(max_messages=4, extract="off")
+    for n in range(3):
+        store.broken = False
+        for part in agent.stream(said(f"q{n}"), config(), context=context, stream_mode="updates"):
+            store.broken = store.broken or (n == 2 and after in part)
+    values = agent.get_state(config()).values
+    assert [m.text for m in values["messages"]] == ["q0", "Yes.", "q1", "Yes.", "q2", "Yes."]
+    assert not values.get("summary") and not model.asked("summary")
+    (why,) = [step["detail"]["why"] for step in values["steps"] if step["node"] == "summarize"]
+    assert "the transcript cannot be read" in why and "the disk is gone" in why
+    store.broken = False
+    values = ask(agent, "q3", max_messages=4, extract="off")
+    assert values["summary"] and len(values["messages"]) <= 4
+    assert {f"q{n}" for n in range(4)} <= {text for texts in filed(store).values() for text in texts}
 
 
 @pytest.mark.parametrize(

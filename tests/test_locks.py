@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from conftest import config, said
 from langchain_core.messages import BaseMessage, HumanMessage
-from talking import Talking, filed, opened
+from talking import Talking, filed, opened, summary_of
 
 from graph.agent import CHECKPOINTS, Agent
 from graph.locks import ThreadBusy
 from graph.savers import open_saver
+from nodes.context import Context
 
 WATCHDOG_S = 60  # how long a hang may last before it is called one
 
@@ -133,6 +134,38 @@ def test_a_cancelled_run_does_not_write_after_a_newer_one(tmp_path: Path):
         messages = asyncio.run(cancel_and_go_on(agent))
         assert agent.get_state(config()).values["messages"] == messages
         assert [m.text for m in messages] == ["old", "new", "answer to new"]
+
+
+def test_a_run_cancelled_in_the_middle_of_a_cut_leaves_the_old_state_or_the_new(tmp_path: Path):
+    """The newer run cuts in its place, once; nothing that was said is lost."""
+    started = Event()
+
+    def hang(request: str) -> str:
+        started.set()
+        time.sleep(0.3)
+        return summary_of("late")
+
+    reflexes = iter([hang])
+
+    async def cancel_and_go_on(agent: Agent) -> dict[str, Any]:
+        short = Context(max_messages=4, extract="off")
+        for n in range(2):
+            await agent.ainvoke(said(f"m{n}"), config(), context=short)
+        old = asyncio.create_task(agent.ainvoke(said("m2"), config(), context=short))
+        await asyncio.to_thread(started.wait, WATCHDOG_S)
+        old.cancel()
+        await asyncio.gather(old, return_exceptions=True)
+        values = await agent.ainvoke(said("new"), config(), context=short)
+        await asyncio.sleep(0.5)
+        return dict(values)
+
+    model = Talking(then=slow, summary=lambda request: next(reflexes, lambda request: summary_of("new"))(request))
+    with opened(tmp_path / "home", model) as agent:
+        values = asyncio.run(cancel_and_go_on(agent))
+        assert agent.get_state(config()).values == values
+        assert "new" in values["summary"] and "late" not in values["summary"]
+        said_ever = {text for texts in filed(agent.store).values() for text in texts}
+        assert {*(f"m{n}" for n in range(3)), "answer to m2", "new", "answer to new"} <= said_ever
 
 
 def test_leaving_a_stream_early_frees_the_thread(tmp_path: Path):
