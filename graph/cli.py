@@ -110,7 +110,7 @@ def parser() -> argparse.ArgumentParser:
             "import",
             "forget-user",
         ],
-        help="show ID: one memory with its past and its messages; why QUERY: what is brought up on a question and why the "
+        help="show ID: one memory with its past and its messages; why QUERY: what a question brings up and why the "
         "rest is not; split ID: make other wordings memories of their own again; blocks: core memory, or with a "
         "LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
         "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder; "

@@ -1,7 +1,7 @@
 """When two statements say the same: judged by their words, never by likeness.
 
-With the built-in embedder pairs that differ in one name, number or "not" have cosines of .79 to .98, pairs that say one
-thing in other words .68 to .82 (tests/bench_memory.py): no threshold parts them. So two statements count as one if they
+With the built-in embedder pairs that differ in one name, number or "not" have cosines of .73 to .99, pairs that say one
+thing in other words .59 to .96 (tests/bench_memory.py): no threshold parts them. So two statements count as one if they
 are the same words in the same order but for who speaks (I, the user), articles, endings, emphasis, case, width and
 punctuation. Names keep their endings.
 """
