@@ -1,5 +1,6 @@
 """Fixtures: a home on disk for every test, and agents on real stores with a scripted model."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,7 @@ from graph.scripted import ScriptedModel, Step
 from graph.settings import Settings
 from nodes.context import Context
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what the tests start: several processes share few cores
 hypothesis_settings.register_profile("palimpsest", deadline=None)
 hypothesis_settings.load_profile("palimpsest")
 
