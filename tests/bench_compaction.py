@@ -2,6 +2,9 @@
 
     PYTHONPATH=. python tests/bench_compaction.py
     PYTHONPATH=. python tests/bench_compaction.py --turns 200
+    PYTHONPATH=. python tests/bench_compaction.py --database-url postgresql://me:secret@localhost/empty
+
+With a database, which should be empty, a row tells of our checkpoints and memory on Postgres.
 
 langmem is no dependency; without it its row is left out. To measure it too, beside the project's own environment:
 
@@ -21,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any
@@ -190,24 +194,38 @@ CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 def run_ours(kind: str, home: Path, turns: int, planted: Sequence[Fact]) -> Measure:
+    """Run Palimpsest on the files of its home."""
+    return run_palimpsest("Palimpsest", kind, Settings(home=home, model="rehearsal"), turns, planted)
+
+
+def run_postgres(kind: str, home: Path, turns: int, planted: Sequence[Fact], url: str = "") -> Measure:
+    """Run Palimpsest on a database; each regime in a thread of its own, as the files of the others are."""
+    if not url:
+        raise ImportError("no --database-url")
+    settings = Settings(home=home, model="rehearsal", database_url=url)
+    return run_palimpsest("Palimpsest on Postgres", kind, settings, turns, planted)
+
+
+def run_palimpsest(name: str, kind: str, settings: Settings, turns: int, planted: Sequence[Fact]) -> Measure:
     """Run Palimpsest, with its search tools mounted and its own embedder; then search for every fact."""
+    thread: Any = {"configurable": {"thread_id": kind}}
     model = Model(lambda text: prompts.SUMMARIZE in text)
     limits: Any = {"max_messages": MESSAGES} if kind == "messages" else {"max_messages": 10_000}
     context = Context(
         token_budget=BUDGET, extract="off", memory="tool", tools=("session_search", "tool_result"), **limits
     )
-    with open_agent(Settings(home=home, model="rehearsal"), model=model) as agent:
+    with open_agent(settings, model=model) as agent:
         saver: Any = agent.checkpointer
         assert agent.store is not None
 
         def page() -> str:
-            return "\n".join(map(text_of, agent.get_state(CONFIG).values["messages"]))
+            return "\n".join(map(text_of, agent.get_state(thread).values["messages"]))
 
-        system: System = (lambda text: agent.invoke(asked(text), CONFIG, context=context), page, saver.size, model)
-        result = measure("Palimpsest", system, turns, planted)
+        system: System = (lambda text: agent.invoke(asked(text), thread, context=context), page, saver.size, model)
+        result = measure(name, system, turns, planted)
         found = 0
         for fact in planted:
-            hits = search_said(agent.store, user="me", query=fact.query, limit=3, thread="t")
+            hits = search_said(agent.store, user="me", query=fact.query, limit=3, thread=kind)
             found += any(fact.said in hit.entry.text for hit in hits)
         result.found = f"{found}/{len(planted)}"
     return result
@@ -315,21 +333,31 @@ def main() -> None:
     """Run each system in each regime and print a table for each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=1000)
-    parser.add_argument("--only", default="", help="part of the names of the systems to run")
+    parser.add_argument("--database-url", default="", help="a Postgres to measure too")
+    parser.add_argument(
+        "--only", default="", help="part of the names of the systems to run: ours, postgres, langchain, langmem, resend"
+    )
     arguments = parser.parse_args()
     planted = facts(random.Random(0))[: max(arguments.turns // 5, 1)]
     print(f"{arguments.turns} turns, {len(planted)} facts; Python {platform.python_version()}; {' '.join(sys.argv)}")
+    systems = {
+        "ours": run_ours,
+        "postgres": partial(run_postgres, url=arguments.database_url),
+        "langchain": run_langchain,
+        "langmem": run_langmem,
+        "resend": run_resend,
+    }
     for kind in ("messages", "tokens"):
         results = []
-        for run in (run_ours, run_langchain, run_langmem, run_resend):
-            if arguments.only not in run.__name__:
+        for name, run in systems.items():
+            if arguments.only not in name:
                 continue
             with ExitStack() as stack:
                 home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 try:
                     results.append(run(kind, home, arguments.turns, planted))
                 except ImportError as error:
-                    print(f"left out: {run.__name__.removeprefix('run_')} ({error}); see the head of this file")
+                    print(f"left out: {name} ({error}); see the head of this file")
         print(f"\ncut by {kind}: {MESSAGES if kind == 'messages' else f'{BUDGET:,}'}\n{table(results)}", flush=True)
 
 
