@@ -40,7 +40,8 @@ class Marks:
     `approval`: a person is asked first. `idempotent`: running it twice does no harm, so `transient` errors are tried
     again. `repeatable`: the same call with the same arguments may come any number of times, as in polling.
     `timeout_s`: its own time limit in seconds, instead of the context's. `writes`: the parameters whose texts it keeps
-    for later, which must be the user's own words (nodes/keeping.py). `computes`: its result quotes nobody.
+    for later, which must be the user's own words (nodes/keeping.py), `names` those that only name it, in a word or two.
+    `computes`: its result quotes nobody.
     """
 
     approval: bool = False
@@ -49,6 +50,7 @@ class Marks:
     transient: tuple[type[Exception], ...] = ()
     timeout_s: float | None = None
     writes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     computes: bool = False
 
 

@@ -59,6 +59,16 @@ def objection(text: str, *, said: Sequence[str], read: Sequence[str]) -> str:
     return "" if same_sense(text, set(words), said) else "the user said it with a 'not', or without one"
 
 
+def too_long_a_name(name: str, *, said: Sequence[str]) -> str:
+    """Say, for the model, why a name is more than one: it may hold two words that the user did not say, or four
+    characters of Chinese, and no link or number; empty if it is none.
+    """
+    ours = set(words_of("\n".join(map(plain, said))))
+    new = [one for one in words_of(plain(name)) if one not in ours]
+    weight = sum(2 if one.isascii() else len(one) == 1 for one in new)
+    return f"{name!r} says too much for a name" if weight > 4 or any(map(MUST_BE_SAID.search, new)) else ""
+
+
 def plain(text: str) -> str:
     """Fold width and compatibility forms, and drop what nobody sees, so that words look alike if they are."""
     folded = unicodedata.normalize("NFKC", text)

@@ -14,7 +14,7 @@ from memory.secrets import mask_all
 from nodes.context import context_of
 from nodes.contract import Mounted
 from nodes.failures import Refused
-from nodes.grounds import objection
+from nodes.grounds import objection, too_long_a_name
 from nodes.text import text_of
 
 NOT_THE_USERS = (
@@ -48,7 +48,8 @@ def objection_to(mounted: Mounted, args: Args, state: Mapping[str, Any], others:
         kept if kept.strip() else max((value for value in args.values() if isinstance(value, str)), key=len, default="")
     )
     said = [text_of(message) for message in state["messages"] if isinstance(message, HumanMessage)]
-    return objection(kept, said=said, read=read) if read else ""
+    names = (too_long_a_name(str(args[name]), said=said) for name in mounted.marks.names if args.get(name))
+    return (objection(kept, said=said, read=read) or next(filter(None, names), "")) if read else ""
 
 
 def read_texts(state: Mapping[str, Any], mounted: Mapping[str, Mounted]) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, Any
 
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
@@ -18,11 +19,11 @@ from nodes.context import Context, context_of, local, thread_of, user_of
 from nodes.contract import marked
 from nodes.dates import absolute
 from nodes.failures import ToolProblem
-from nodes.grounds import words_of
+from nodes.grounds import LEAST_SHARE, words_of
 from nodes.quoting import as_json
 from nodes.stated import wants_forgotten
-from nodes.team_tools import with_shared
-from nodes.text import last_human, question_of
+from nodes.team_tools import shared_by_id, with_shared
+from nodes.text import question_of, text_of
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
@@ -88,7 +89,7 @@ def memory_save(
     """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
     memories = memories_of(runtime)
     dated = absolute(text, local(now(), context_of(runtime)))
-    memory, is_new = memories.save(dated, sources=[source_of(runtime)], about=about, replaces=replaces)
+    memory, is_new = memories.save(dated, sources=[source_of(runtime, text)], about=about, replaces=replaces)
     is_merged = wording(dated) in map(wording, memory.variants)
     saved = "new" if is_new else "merged with what says the same" if is_merged else "already stored"
     answer = {"saved": saved, "id": memory.id, "text": memory.text}
@@ -103,12 +104,14 @@ def memory_save(
 def memory_get(id: Id, runtime: Runtime) -> str:
     """Read one memory in full: when it held, what it replaced, and the messages that it comes from, word for word."""
     memories = memories_of(runtime)
+    if memories.get(id.strip()) is None and (shared := shared_by_id(id.strip(), runtime)):
+        return as_json(shown(*shared))
     memory = known(id, memories)
     history = [one for one in memories.all(past=True) if one.superseded_by == memory.id]
     facts = {"holds": memory.until is None, "since": memory.at, "until": memory.until, "seen": memory.seen}
     return as_json(
         {
-            **shown(memory),
+            **shown(memory, memory.origin),
             **facts,
             "superseded_by": memory.superseded_by or None,
             "held_before": memory.past,
@@ -154,7 +157,7 @@ MEMORY_TOOLS = (
     marked(writes=("text", "about"))(memory_save),
     memory_get,
     memory_forget,
-    marked(writes=("value",))(fact_set),
+    marked(writes=("value",), names=("key",))(fact_set),
 )
 """Those that keep a text are marked so, which puts them behind the gate of nodes/keeping.py."""
 
@@ -215,8 +218,15 @@ def memories_of(runtime: Runtime) -> Memories:
     return kinds.memories_of(runtime)
 
 
-def source_of(runtime: Runtime) -> Source:
-    """Name the user message that a memory comes from."""
-    messages = runtime.state["messages"]
-    newest = last_human(messages)
-    return Source(thread=thread_of(), message=str(messages[newest].id) if newest >= 0 else "none")
+def source_of(runtime: Runtime, text: str = "") -> Source:
+    """Name the message that a text comes from: the user's that shares most words with it, or the newest; if most of
+    it is from none of them, the result of a tool that shares most.
+    """
+    words, messages = set(words_of(text)), runtime.state["messages"]
+    shared = [(len(words & set(words_of(text_of(one)))), n) for n, one in enumerate(messages)]
+    best = max((pair for pair in shared if isinstance(messages[pair[1]], HumanMessage)), default=(0, -1))
+    others = max((pair for pair in shared if isinstance(messages[pair[1]], ToolMessage)), default=(0, -1))
+    if best[0] < LEAST_SHARE * len(words) and others[0] > best[0]:
+        source = messages[others[1]]
+        return Source(thread=thread_of(), message=str(source.id), by=f"tool {source.name}")
+    return Source(thread=thread_of(), message=str(messages[best[1]].id) if best[1] >= 0 else "none")

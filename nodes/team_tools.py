@@ -55,3 +55,11 @@ def with_shared(own: Sequence[Memory], runtime: Any, query: str, **options: Any)
         for memory in Memories(runtime.store, user=Team(team)).search(query, **options):
             found.append((memory, f"team {team}: {memory.origin}"))
     return sorted(found, key=lambda pair: -(pair[0].score or 0.0))[: options["limit"]] if teams else found
+
+
+def shared_by_id(id: str, runtime: Any) -> tuple[Memory, str] | None:
+    """Return a memory that a team of the run shares, with its origin; whose conversation it is from stays untold."""
+    for team in teams_of(runtime):
+        if memory := Memories(runtime.store, user=Team(team)).get(id):
+            return memory, f"team {team}: {memory.origin}"
+    return None

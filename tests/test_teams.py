@@ -9,7 +9,7 @@ import pytest
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from stores import hash_index
-from tool_graphs import WAYS, Session, call, record, result, session
+from tool_graphs import WAYS, Session, call, record, result, results, session
 
 from memory.memories import Memories, Source
 from memory.owner import BadUser, Team, owned
@@ -55,6 +55,20 @@ def test_without_the_grant_nothing_is_added_and_the_model_is_told(way: str, team
         got = result(s.turn(f"Tell them: {RULE}", **WRITES))
         assert (record(got)["kind"], shared(s), shared(s, "office")) == ("business", [], [])
         assert "may add to: 'dock'" in got.text and "team_writes" in got.text
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_models_own_search_finds_it_and_reads_it_but_not_whose_conversation_it_is_from(way: str):
+    store = searched()
+    share(store, RULE, by="ann")
+    (shared_one,) = Memories(store, user=Team("dock")).all()
+    calls = [call("recall", "c1", query="When do pallets leave?"), call("memory_get", "c2", id=shared_one.id)]
+    with session(calls, "At five.", calls, "I do not know.", store=store, way=way) as s:
+        found, read = results(s.turn("When?", user="bob", memory="tool", **READS))
+        assert json.loads(found.text)["memories"][0]["from"] == "team dock: ann"
+        assert json.loads(read.text)["text"] == RULE and "of ann" not in found.text + read.text
+        found, read = results(s.turn("When?", thread="b", user="bob", memory="tool"))
+        assert RULE not in found.text + read.text and record(read)["kind"] == "business"
 
 
 def test_who_may_only_read_is_told_so_and_who_is_in_no_team_has_no_such_tool():
