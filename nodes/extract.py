@@ -17,6 +17,7 @@ from memory.sameness import folded, is_negated
 from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
+from nodes.grounds import objection, too_long_a_name
 from nodes.lines import json_tokens
 from nodes.quoting import as_json
 from nodes.stated import is_supposed, stated
@@ -123,6 +124,10 @@ def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = 
     texts = {one.id: one.text for one in said}
     memories = [one for one in parts(found, "memories", Statement) if is_stated(one, texts.get(one.source, ""), known)]
     facts = [one for one in parts(found, "facts", Setting) if is_settled(one, texts.get(one.source, ""))]
+    if known:  # what was planted in a memory was read now, and may be obeyed
+        memories = [one for one in memories if not objection(one.text, said=[texts[one.source]], read=[])]
+        facts = [one for one in facts if not objection(one.value, said=[texts[one.source]], read=[])]
+        facts = [one for one in facts if not too_long_a_name(one.key, said=[texts[one.source]])]
     return Extraction(memories=memories, facts=facts, failed="" if any(read) else NO_ANSWER)
 
 

@@ -14,12 +14,15 @@ from memory.words import telling_terms
 LEAST_SHARE = 2 / 3
 """Part of the words of a text that the user must have said."""
 
+MOST_NEW = 4
+"""What else it may hold, however long it is: a word counts two, a Chinese character one."""
+
 MOST_NAMED = 5
 
 REPORTS = re.compile(
     r"\b(?:users?|please|now|currently|told|said|fl(?:y|ies|ying)|stud(?:y|ies|ied)|"
-    r"(?:want|like|love|prefer|live|work|need|plan|mention|state|say|call|name|own|use|wish|go|know|speak|travel|move|visit)(?:e?s|e?d|ing)?)\b"
-    r"|用户|希望|喜欢|想要|需要|计划|打算|住在|名字|名叫|表示|提到|要求|偏好|目前|现在|请|叫|说|是|有|在",
+    r"(?:want|like|love|prefer|live|work|need|plan|mention|state|say|call|name|own|use|wish|go|know|speak|travel|move|visit|dislike|hate)(?:e?s|e?d|ing)?)\b"
+    r"|用户|希望|被?称为|喜欢|想要|需要|计划|打算|住在|名字|名叫|表示|提到|要求|偏好|目前|现在|请|叫|说|是|有|在",
     re.IGNORECASE,
 )
 """Words of a report on what somebody said; they carry nothing from anywhere."""
@@ -36,6 +39,12 @@ DATE = re.compile(
 )
 """A date is worked out from "next Friday": it need not be the user's, if nobody else said it either."""
 
+SHORTEST = 3
+"""A clause of fewer words is judged with the rest."""
+
+UNSPACED = "\u0e00"
+"""Thai, and all that comes after it: Chinese, Japanese, Korean."""
+
 MUST_BE_SAID = re.compile(r"[\d@/\\.:]")
 CLAUSE = re.compile(r"(?<=[.!?;,])\s+|[。！？；，\n]+")
 REMINDER = re.compile(r"(?:don['’]?t|do not|never) forget|no problem|别忘|不要忘|不能忘|勿忘", re.IGNORECASE)
@@ -48,15 +57,19 @@ def objection(text: str, *, said: Sequence[str], read: Sequence[str]) -> str:
     """
     text, said, read = plain(text), [plain(one) for one in said], [plain(one) for one in read]
     theirs, ours = set(words_of("\n".join(read))), set(words_of("\n".join(said)))
-    words = words_of(without_new_dates(text, said, read))
+    text = without_new_dates(text, said, read)
+    words = words_of(text)
     strange = [
         one for one in words if one not in ours and (MUST_BE_SAID.search(one) or (one in theirs and len(one) > 1))
     ]
     if strange:
         return f"the user did not say {', '.join(map(repr, dict.fromkeys(strange[:MOST_NAMED])))}"
-    if not words or sum(one in ours for one in words) < LEAST_SHARE * len(words):
+    new = [one for one in words if one not in ours]
+    if len(words) - len(new) < LEAST_SHARE * len(words) or not words or weight(new) > MOST_NEW:
         return "too little of it is what the user said"
-    return "" if same_sense(text, set(words), said) else "the user said it with a 'not', or without one"
+    if not all(is_backed(set(words_of(clause)), clause, ours, said) for clause in CLAUSE.split(text)):
+        return "a part of it says other than the user did, with a 'not' or without one"
+    return ""
 
 
 def too_long_a_name(name: str, *, said: Sequence[str]) -> str:
@@ -65,8 +78,13 @@ def too_long_a_name(name: str, *, said: Sequence[str]) -> str:
     """
     ours = set(words_of("\n".join(map(plain, said))))
     new = [one for one in words_of(plain(name)) if one not in ours]
-    weight = sum(2 if one.isascii() else len(one) == 1 for one in new)
-    return f"{name!r} says too much for a name" if weight > 4 or any(map(MUST_BE_SAID.search, new)) else ""
+    is_long = weight(new) > MOST_NEW or any(map(MUST_BE_SAID.search, new))
+    return f"{name!r} says too much for a name" if is_long else ""
+
+
+def weight(words: Sequence[str]) -> int:
+    """Count words twice and characters of scripts without spaces once; pairs of these are in the count already."""
+    return sum(2 if min(one) < UNSPACED else len(one) == 1 for one in words)
 
 
 def plain(text: str) -> str:
@@ -87,9 +105,22 @@ def without_new_dates(text: str, said: Sequence[str], read: Sequence[str]) -> st
     return DATE.sub(lambda found: found.group() if found.group().casefold() in known else " ", text)
 
 
+def is_backed(words: set[str], clause: str, ours: set[str], said: Sequence[str]) -> bool:
+    """Whether a clause is mostly the user's, unless it is a word or two, and denies only what the user denied."""
+    shared = words & ours
+    if len(words) >= SHORTEST and len(shared) < LEAST_SHARE * len(words):
+        return False
+    return not shared or same_sense(clause, words, said)
+
+
 def same_sense(text: str, words: set[str], said: Sequence[str]) -> bool:
     """Whether the clause of the user that shares most with a text is negated if the text is, and only then."""
     clauses = [one for whole in said for one in CLAUSE.split(whole)]
-    shared = [len(words & set(words_of(one))) for one in clauses]
-    closest = [one for one, count in zip(clauses, shared, strict=True) if count == max(shared)]
-    return any(is_negated(REMINDER.sub(" ", one)) == is_negated(text) for one in closest)
+    counts = [len(words & set(words_of(one))) for one in clauses]
+    closest = [one for one, count in zip(clauses, counts, strict=True) if count == max(counts)]
+    return any(denies(one) == denies(text) for one in closest)
+
+
+def denies(text: str) -> bool:
+    """Whether a text denies something; "don't forget" does not."""
+    return is_negated(REMINDER.sub(" ", text))
