@@ -12,7 +12,7 @@ from nodes.context import Context
 from nodes.fit import DROPPED, fit
 from nodes.sections import Section, fitted
 from nodes.state import State
-from nodes.tokens import text_tokens
+from nodes.tokens import ratio_of, text_tokens
 from nodes.valid import merged, valid_messages
 
 ANSWER_TOKENS, ANSWER_SHARE = 1_024, 8
@@ -42,7 +42,7 @@ def prompt_of(state: State, context: Context, core: Section, tool_tokens: int, *
     """Build one system message and a valid list after it, within the budget, with tools and answer counted in."""
     valid = valid_messages(state["messages"], text_only=context.text_only)
     text = prompts.fixed_text(context, last=final and context.max_steps > 1)
-    ratio = state.get("token_ratio", 1.0)
+    ratio = ratio_of(state)
     fixed = text_tokens(text) + tool_tokens
     aside = text_tokens(DROPPED) + min(ANSWER_TOKENS, context.token_budget // ANSWER_SHARE)
     room = int(context.token_budget / ratio) - fixed - aside

@@ -14,7 +14,7 @@ from nodes.cut import window_of
 from nodes.lines import lines_of, newest_lines
 from nodes.quoting import as_json
 from nodes.state import State
-from nodes.summary import read_text
+from nodes.summary import read_text, summary_of
 from nodes.text import text_of
 from nodes.trace import RememberDetail
 
@@ -36,7 +36,7 @@ def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, 
         return {"closed": False, "why": "nothing was said since"}
     window = window_of(state, context)
     page = newest_lines(lines_of(state["messages"], longest=window // 4), window)
-    text = "\n".join([as_json({"previous_summary": state.get("summary", "")}), *page])
+    text = "\n".join([as_json({"previous_summary": summary_of(state)}), *page])
     messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
     reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
     abstract = "" if isinstance(reply, Failure) else read_text(text_of(reply))[:MOST_CHARS]

@@ -8,7 +8,7 @@ from nodes.context import Context
 from nodes.pairs import results_of
 from nodes.state import State
 from nodes.text import last_human
-from nodes.tokens import message_tokens
+from nodes.tokens import message_tokens, ratio_of
 
 KEPT_SHARE = 2
 """After a cut the page holds one part in this many of its limit: 2 is half."""
@@ -22,7 +22,7 @@ HARD_LIMIT = 2
 
 def window_of(state: State, context: Context) -> int:
     """Return the tokens, by our plain estimate, that one request of the housekeeping may fill with messages."""
-    return int(context.token_budget / state.get("token_ratio", 1.0) * WINDOW_SHARE)
+    return int(context.token_budget / ratio_of(state) * WINDOW_SHARE)
 
 
 def is_over(state: State, context: Context) -> bool:
@@ -48,7 +48,7 @@ def leaving(state: State, context: Context) -> list[AnyMessage]:
 
 def room_for_page(state: State, context: Context) -> int:
     """Return the tokens, by our plain estimate, that the system text and the tools leave to the messages (B015)."""
-    ratio = state.get("token_ratio", 1.0)
+    ratio = ratio_of(state)
     messages = sum(map(message_tokens, state["messages"]))
     others = state.get("page_tokens", 0) / ratio - messages
     return int(context.token_budget / ratio - max(others, 0))

@@ -15,6 +15,7 @@ from nodes.context import context_of
 from nodes.contract import Mounted
 from nodes.failures import Refused
 from nodes.grounds import objection, too_long_a_name
+from nodes.summary import summary_of
 from nodes.text import text_of
 
 NOT_THE_USERS = (
@@ -58,7 +59,7 @@ def read_texts(state: Mapping[str, Any], mounted: Mapping[str, Mounted]) -> list
     texts = [text_of(message) for message in results if not is_own(mounted.get(str(message.name)))]
     recalled = state.get("recalled") or {}
     shown = [*recalled.get("memories", []), *recalled.get("passages", [])]
-    return [*texts, *(one["text"] for one in shown), *filter(None, [state.get("summary")])]
+    return [*texts, *(one["text"] for one in shown), *filter(None, [summary_of(state)])]
 
 
 def is_own(mounted: Mounted | None) -> bool:

@@ -11,6 +11,7 @@ from nodes.context import Context
 from nodes.quoting import as_json
 from nodes.sections import Section, cut_short, listed, summarized
 from nodes.state import Recalled
+from nodes.summary import summary_of
 from nodes.trace import RecalledMemory, RecalledPassage
 
 HOUSE_RULES = """\
@@ -63,7 +64,7 @@ Write four sections, each a list of short lines, with exactly these headings:
 ## Things referred to
 ## Open items
 Write the lines in the language of the user. If that is Chinese, use the headings ## 用户想要什么 · ## 关键背景与决定 · ## 提到的事物 · ## 未完成事项.
-Keep names, numbers, codes, dates and paths verbatim, and put the id of its message in brackets behind what may be looked up. Keep everything of the previous summary that still matters; drop nothing that is open. Answer with the sections alone."""
+Keep names, numbers, codes, dates and paths verbatim, and put the id of its message in brackets behind what may be looked up. Keep everything of the previous summary that still matters; drop nothing that is open, and of what is settled say so under the key context. Answer with the sections alone."""
 
 FOREIGN = "(Your first answer was not in the language in which the user writes here. Write the four sections in that language.)"
 
@@ -93,7 +94,7 @@ def sections(state: Mapping[str, Any], core: Section, extra: str = "") -> list[S
     made = [cut_short(extra, MORE_EXTRA), core]
     if recalled := state.get("recalled"):
         made += recalled_sections(recalled)
-    if summary := state.get("summary"):
+    if summary := summary_of(state):
         made.append(summarized(SUMMARY, summary, POINTER))
     return made
 

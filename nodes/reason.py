@@ -21,7 +21,7 @@ from nodes.repeats import is_stuck
 from nodes.spoken import looks_like_call, with_spoken_calls
 from nodes.state import State, StopReason
 from nodes.text import calls_of, is_blank, last_human, text_of
-from nodes.tokens import corrected, message_tokens, reported_tokens
+from nodes.tokens import corrected, message_tokens, ratio_of, reported_tokens
 from nodes.trace import ReasonDetail, Watch
 from nodes.valid import merged
 
@@ -81,7 +81,7 @@ def answered(state: State, runtime: Runtime[Context], tools: Sequence[Mounted]) 
         "messages": [said],
         "stop_reason": stop,
         "page_tokens": prompt.page_tokens + message_tokens(said),
-        "token_ratio": corrected(state.get("token_ratio", 1.0), estimated=prompt.tokens, answer=said),
+        "token_ratio": corrected(ratio_of(state), estimated=prompt.tokens, answer=said),
         "steps": watch.step({**told, "stop_reason": stop}),
     }
 

@@ -19,7 +19,7 @@ from nodes.kinds import unfiled
 from nodes.lines import in_parts, lines_of
 from nodes.quoting import as_json
 from nodes.state import State
-from nodes.summary import Summary, are_chinese, read_summary, shortened, with_identifiers
+from nodes.summary import Summary, are_chinese, read_summary, shortened, summary_of, with_identifiers, with_open
 from nodes.text import text_of
 from nodes.trace import SummarizeDetail, Watch
 
@@ -30,7 +30,7 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
     old = leaving(state, context)
     if why := objection(old, runtime):
         return unchanged(watch, why)
-    previous = read_summary(state.get("summary", "")) or Summary()
+    previous = read_summary(summary_of(state)) or Summary()
     summary = previous
     window = window_of(state, context)
     most = min(context.summary_tokens, window // 2)
@@ -40,7 +40,7 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
         made = yield from continued(summary, part, context, chinese=chinese)
         if isinstance(made, str):
             return unchanged(watch, made)
-        summary = shortened(made, most)
+        summary = shortened(with_open(made, summary), most)
     written = mask(shortened(with_identifiers(summary, previous, old), most).text())
     ids = [str(message.id) for message in old]
     told = SummarizeDetail(removed=len(old), ids=ids, parts=len(parts), summary=written, why="")

@@ -3,10 +3,12 @@
 It calls no model: nodes/summarize.py does. What a model gives back is read here, whatever its form.
 """
 
+import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
@@ -26,7 +28,12 @@ IDENTIFIER = re.compile(
     r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
 )
 NUMBER = re.compile(r"^\d+\s*[.)、:：]\s*")
+SOURCE = re.compile(r"\s*\([^()]*\)$")
+"""The id of a message that stands behind a line."""
+
+NOTHING = re.compile(r"\W*(?:none|nothing|n/a|no (?:more )?open items|无|暂无|没有)\W*", re.IGNORECASE)
 SHORTEST_PROSE = 40
+MOST_OPEN = 30
 MOST_THINGS = 60
 """Identifiers that are kept beside the model's own words; the oldest give way."""
 
@@ -54,6 +61,12 @@ class Summary:
         return not chinese if self.chinese else chinese * 2 > len(lines)
 
 
+def summary_of(state: Mapping[str, Any]) -> str:
+    """Return the running summary of a thread, empty if there is none that could be one."""
+    summary = state.get("summary", "")
+    return summary if isinstance(summary, str) else ""
+
+
 def are_chinese(messages: Sequence[AnyMessage]) -> bool:
     """Whether the user's messages are in Chinese, most of them."""
     said = [is_chinese(text_of(message)) for message in messages if isinstance(message, HumanMessage)]
@@ -61,11 +74,11 @@ def are_chinese(messages: Sequence[AnyMessage]) -> bool:
 
 
 def read_summary(answer: str) -> Summary | None:
-    """Read what a model gave as a summary: fenced, after thoughts, with sections missing, or as prose.
+    """Read what a model gave as a summary: fenced, after thoughts, with sections missing, as JSON or as prose.
 
     None if it holds nothing, or is an error message.
     """
-    text = read_text(answer)
+    text = written_out(read_text(answer))
     sections: list[list[str]] = [[], [], [], []]
     current = CONTEXT
     for raw in text.split("\n"):
@@ -79,6 +92,26 @@ def read_summary(answer: str) -> Summary | None:
     if not said or (not headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
         return None
     return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese("".join(headings) or said))
+
+
+def written_out(text: str) -> str:
+    """Return a summary that came as a JSON object in the form of sections, any other as it is (B023).
+
+    Nothing is left of JSON that broke off. What stands under an unknown key goes to the context, with its key.
+    """
+    if not text.startswith("{"):
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return ""
+    lines: list[str] = []
+    for key, said in value.items():
+        items = [one for one in (said if isinstance(said, list) else [said]) if one not in (None, "", {}, [])]
+        known = heading_of(f"## {key}") is not None
+        lines.append(f"## {key}" if known else ENGLISH[CONTEXT])
+        lines += [on_one_line(str(one) if known else f"{key}: {one}") for one in items]
+    return "\n".join(lines)
 
 
 def read_text(answer: str) -> str:
@@ -102,17 +135,34 @@ def heading_of(line: str) -> int | None:
 
 def with_identifiers(summary: Summary, previous: Summary, leaving: Sequence[AnyMessage]) -> Summary:
     """Add what the model did not carry over of the identifiers in what leaves and in the previous summary."""
-    text = summary.text()
-    kept = [line for line in previous.sections[THINGS] if not any(word in text for word in IDENTIFIER.findall(line))]
-    kept = [line for line in kept if IDENTIFIER.search(line)]
+    known = {*identifiers(summary.text())}
+    kept = [line for line in previous.sections[THINGS] if {*identifiers(SOURCE.sub("", line))} - known]
     for message in leaving:
         if message.type in ("human", "ai") and (
-            missing := [one for one in identifiers(text_of(message)) if one not in text]
+            missing := [one for one in identifiers(text_of(message)) if one not in known]
         ):
             kept.append(f"{', '.join(missing)} ({message.id})")
     things = (*summary.sections[THINGS], *dict.fromkeys(kept))
     sections = (*summary.sections[:THINGS], things[-MOST_THINGS:], summary.sections[OPEN])
-    return Summary(sections=sections, chinese=summary.chinese)
+    return replace(summary, sections=sections)
+
+
+def with_open(summary: Summary, previous: Summary) -> Summary:
+    """Add the open items of the previous summary of which this one says nothing: neither that they are, nor were."""
+    lines = [words_of(line) for line in chain(*summary.sections)]
+    silent = [
+        line
+        for line in previous.sections[OPEN]
+        if not NOTHING.fullmatch(line)
+        and not any(len(words & words_of(line)) * 2 >= len(words_of(line)) for words in lines)
+    ]
+    open = (*silent, *summary.sections[OPEN])[-MOST_OPEN:]
+    return replace(summary, sections=(*summary.sections[:OPEN], open))
+
+
+def words_of(line: str) -> set[str]:
+    """Return the words of a line, and its Chinese characters."""
+    return {*re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", SOURCE.sub("", line).casefold())}
 
 
 def identifiers(text: str) -> list[str]:

@@ -85,6 +85,13 @@ def reported_tokens(answer: AIMessage) -> int:
     return int(usage.get("input_tokens") or 0)
 
 
+def ratio_of(state: Mapping[str, Any]) -> float:
+    """Return how many tokens the provider counts for one of our estimate; 1 if a state edited by hand holds none."""
+    ratio = state.get("token_ratio", 1.0)
+    low, high = RATIO_BOUNDS
+    return min(max(ratio, low), high) if isinstance(ratio, int | float) and math.isfinite(ratio) else 1.0
+
+
 def corrected(ratio: float, *, estimated: int, answer: AIMessage) -> float:
     """Return the ratio of real to estimated tokens, moved half way to what this answer reports, if it reports any.
 

@@ -29,7 +29,7 @@ from nodes.cut import HARD_LIMIT
 from nodes.kinds import entry_of, now
 from nodes.state import add_clean_messages
 from nodes.summary import CHINESE, ENGLISH
-from nodes.text import last_human, text_of
+from nodes.text import last_human, question_of, text_of
 from nodes.tokens import message_tokens, schema_tokens, text_tokens
 from nodes.toolbox import OWN_TOOLS
 
@@ -400,6 +400,66 @@ def test_each_summary_builds_on_the_one_before(talking: Opened):
         assert previous["previous_summary"].count("more messages") == n
         assert not set(ids_in(request)) & set(ids_in(requests[n - 1]))
     assert agent.get_state(config()).values["summary"].count("more messages") == len(requests)
+
+
+ODD = [
+    *(
+        ("summary", one)
+        for one in (None, "", "  ", "## Open items", "x" * 50_000, '{"a": 1}', "\n".join(ENGLISH), 5, ["a"])
+    ),
+    *(("token_ratio", one) for one in (0, -1, float("nan"), float("inf"), 1e9, None, "1")),
+    *(("page_tokens", one) for one in (-5, 10**12, 1.5)),
+    *(("extracted_to", one) for one in (None, "", "gone", 5)),
+    *(("stop_reason", one) for one in (None, "", "odd")),
+    *(("recalled", one) for one in (None, {}, {"status": "found"})),
+    *(("cut_tried", one) for one in (None, True, "x")),
+    *(("close", one) for one in (None, 0)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), ODD, ids=str)
+def test_a_state_edited_by_hand_goes_on_is_cut_and_loses_nothing(name: str, value: Any):
+    model = Talking(then="Yes.")
+    agent = in_memory(model)
+    for n in range(3):
+        ask(agent, f"q{n}", max_messages=4)
+    agent.update_state(config(), {name: value}, as_node="summarize")
+    for n in range(3, 7):
+        values = ask(agent, f"q{n}", max_messages=4)
+    assert values["messages"][-1].text == "Yes." and len(values["messages"]) <= 6 and values["summary"]
+    assert {f"q{n}" for n in range(7)} <= {text for texts in filed(agent.store).values() for text in texts}
+
+
+def test_open_items_stay_until_the_summary_says_what_became_of_them(talking: Opened):
+    answers = iter(["## Open items\n- pay invoice INV-2041\n- 给李伟回电话", *[summary_of("they talked")] * 3])
+    agent, _ = talking(then="Yes.", summary=lambda request: next(answers, summary_of("invoice INV-2041 was paid")))
+    seen = []
+    for n in range(15):
+        values = ask(agent, f"q{n}", max_messages=4, extract="off")
+        seen += [values["summary"]] if values.get("summary") not in (None, *seen[-1:]) else []
+    assert all("- pay invoice INV-2041" in one for one in seen[:2]) and len(seen) >= 2
+    assert "- pay invoice INV-2041" not in seen[-1] and "INV-2041 was paid" in seen[-1]
+    assert all("- 给李伟回电话" in one for one in seen)
+
+
+def test_a_fork_from_before_a_cut_and_a_replay_leave_a_whole_thread_and_a_whole_record(talking: Opened):
+    agent, model = talking(then=lambda messages, tools: f"answer to {messages[-1].text}")
+    for n in range(8):
+        ask(agent, f"q{n}", max_messages=4, extract="off")
+    history = list(agent.get_state_history(config()))
+    early = next(one for one in history if one.next == ("reason",) and question_of(one.values["messages"]) == "q1")
+    replayed = agent.invoke(None, early.config, context=Context(max_messages=4, extract="off"))
+    assert [m.text for m in replayed["messages"]][-2:] == ["q1", "answer to q1"]
+    edited = HumanMessage("q1, but other", id=early.values["messages"][-1].id)
+    forked = agent.update_state(early.config, {"messages": [edited]})
+    agent.invoke(None, forked, context=Context(max_messages=4, extract="off"))
+    for n in range(3):
+        values = ask(agent, f"later {n}", max_messages=4, extract="off")
+    assert values["summary"] and "q5" not in str(values["messages"])
+    record = {text for texts in filed(agent.store).values() for text in texts}
+    assert {*(f"q{n}" for n in range(8)), "q1, but other", "answer to q1, but other", "later 2"} <= record
+    for sent, _ in model.calls:
+        assert refused(sent[1:]) is None
 
 
 def test_identifiers_survive_a_summariser_that_drops_them(talking: Opened):

@@ -1,6 +1,7 @@
 """nodes.summary: beyond its form: languages, identifiers, bounds, and messages that are cut in pieces."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from nodes.lines import lines_of, newest_lines
 from nodes.summary import (
     CHINESE,
     ENGLISH,
+    MOST_OPEN,
     MOST_THINGS,
     OPEN,
     THINGS,
@@ -19,6 +21,7 @@ from nodes.summary import (
     read_summary,
     shortened,
     with_identifiers,
+    with_open,
 )
 from nodes.tokens import pieces, text_tokens
 
@@ -61,6 +64,48 @@ def test_identifiers_are_kept_once_with_the_message_that_named_them():
     assert again.sections == kept.sections
     known = Summary(sections=(("wants QX-7781 and QX-9",), (), (), ()))
     assert with_identifiers(known, kept, said).sections == known.sections
+
+
+def test_of_several_identifiers_on_a_line_none_is_lost_with_another():
+    """Nor with a longer one that begins like it."""
+    kept = Summary(sections=((), (), ("QX-1, QX-2 (h1)",), ()))
+    made = Summary(sections=(("wants QX-1 and QX-22",), (), (), ()))
+    assert "QX-2 (" in with_identifiers(made, kept, []).text()
+    said = [HumanMessage("order QX-2", id="h2")]
+    assert with_identifiers(made, Summary(), said).sections[THINGS] == ("QX-2 (h2)",)
+    again = with_identifiers(Summary(sections=(("QX-1 and QX-2",), (), (), ())), kept, [])
+    assert again.sections[THINGS] == ()
+
+
+@pytest.mark.parametrize("line", ["none", "- None.", "无", "没有。", "no open items"])
+def test_that_nothing_is_open_is_not_carried_over(line: str):
+    assert with_open(Summary(), Summary(sections=((), (), (), (line,)))).sections[OPEN] == ()
+
+
+def test_the_oldest_open_items_give_way():
+    before = Summary(sections=((), (), (), tuple(f"task{n} thing{n}" for n in range(MOST_OPEN + 9))))
+    assert with_open(Summary(), before).sections[OPEN] == before.sections[OPEN][-MOST_OPEN:]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('{"task": "book flight", "state": "paid"}', ((), ("task: book flight", "state: paid"), (), ())),
+        ('{"What the user wants": ["a", "b"], "Open items": null}', (("a", "b"), (), (), ())),
+        ('```json\n{"用户想要什么": "订票", "未完成事项": ["付款"], "odd": {}}\n```', (("订票",), (), (), ("付款",))),
+        ('{"Open items": ["a\\n## What the user wants\\nb"], "Things referred to": [3]}', None),
+    ],
+)
+def test_a_summary_as_json_is_read_with_whatever_is_missing(text: str, lines: Any):
+    """B023: missing fields are empty, unknown ones stay, a list may be a text; no text becomes a heading."""
+    found = read_summary(text)
+    assert found is not None
+    assert found.sections == (lines or ((), (), ("3",), ("a ## What the user wants b",)))
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": null, "b": []}', '{"task": "book a flight to Oslo with a window', "[1"])
+def test_json_that_broke_off_or_is_empty_is_no_summary(text: str):
+    assert read_summary(text) is None
 
 
 def test_the_oldest_identifiers_give_way():
