@@ -1,14 +1,15 @@
 """Checkpoints on Postgres, over a pool that tests each connection before lending it. Needs the extra `postgres`."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
+from threading import Semaphore
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from psycopg import Connection, OperationalError
+from psycopg import Connection, Cursor, OperationalError
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -18,7 +19,6 @@ from graph.settings import CannotStart
 from memory.text import clean
 
 CONNECT_TIMEOUT_S = 10
-LOCK_POLL_S = 0.2
 RUNS_AT_ONCE = 32
 """Threads that one process may run at once; each holds a connection for its lock."""
 
@@ -44,6 +44,12 @@ class PgSaver(InThreads, PostgresSaver):
 
     writes = "checkpoint_writes"
     run_id = "metadata ->> 'run_id'"
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
+        """Lend a cursor. Raises CannotStart if the database no longer answers."""
+        with answering(), super()._cursor(pipeline=pipeline) as cursor:
+            yield cursor
 
     def setup(self) -> None:
         """Make the tables."""
@@ -84,27 +90,38 @@ def advisory_locks(pool: ConnectionPool[Any]) -> Take:
 
     So a lock ends with its connection, also behind a pooler that shares connections between transactions.
     """
+    free = Semaphore(pool.max_size)
 
     def take(thread: str) -> Release | None:
-        try:
-            connection = pool.getconn(timeout=LOCK_POLL_S)
-        except PoolTimeout:
+        if not free.acquire(blocking=False):
             return None
-
-        def release() -> None:
-            with suppress(OperationalError):
-                connection.rollback()
-            pool.putconn(connection)
-
-        number, taken = int.from_bytes(sha256(clean(thread).encode()).digest()[:8], signed=True), False
-        try:
-            taken = bool(connection.execute(TAKE.format(number=number).encode()).fetchone()[1])
-        finally:
-            if not taken:
-                release()
-        return release if taken else None
+        with ExitStack() as held:
+            held.callback(free.release)
+            with answering():
+                connection = pool.getconn()
+                held.callback(given_back, pool, connection)
+                number = int.from_bytes(sha256(clean(thread).encode()).digest()[:8], signed=True)
+                row = connection.execute(TAKE.format(number=number).encode()).fetchone()
+            return held.pop_all().close if row and row[1] else None
 
     return take
+
+
+def given_back(pool: ConnectionPool[Any], connection: Connection[Any]) -> None:
+    """End the transaction that holds a lock, unless its connection broke, and give the connection back."""
+    with suppress(OperationalError):
+        connection.rollback()
+    pool.putconn(connection)
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Say in one line that the database does not answer any more. Raises CannotStart."""
+    try:
+        yield
+    except (OperationalError, PoolTimeout) as error:
+        why = " ".join(str(error).split())[:200]
+        raise CannotStart(f"the database of the checkpoints does not answer ({why}); start it, and go on") from error
 
 
 @contextmanager
@@ -123,12 +140,11 @@ def open_postgres_saver(url: str, *, wait_s: float = TURN_WAIT_S) -> Iterator[Pg
         ) from error
     # No prepared statements: a pooler between us and the database may not know them (B071).
     options: dict[str, Any] = {"prepare_threshold": None, **KEEP_ALIVE}
-    check = ConnectionPool.check_connection
+    kept: dict[str, Any] = {"check": ConnectionPool.check_connection, "timeout": CONNECT_TIMEOUT_S}
+    of_rows = {**options, "autocommit": True, "row_factory": dict_row}
     with (
-        ConnectionPool(url, kwargs=options, min_size=0, max_size=RUNS_AT_ONCE, check=check) as lock_pool,
-        ConnectionPool(
-            url, kwargs={**options, "autocommit": True, "row_factory": dict_row}, min_size=1, max_size=10, check=check
-        ) as pool,
+        ConnectionPool(url, kwargs=options, min_size=0, max_size=RUNS_AT_ONCE, **kept) as lock_pool,
+        ConnectionPool(url, kwargs=of_rows, min_size=1, max_size=10, **kept) as pool,
     ):
         rows = cast("ConnectionPool[Connection[DictRow]]", pool)
         saver = PgSaver(rows, serde=JsonPlusSerializer(allowed_msgpack_modules=None))

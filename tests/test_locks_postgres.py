@@ -22,6 +22,7 @@ from test_locks import WATCHDOG_S, exchanges, slow
 from graph.agent import Agent, build_agent, compiled
 from graph.locks import ThreadBusy
 from graph.postgres import open_postgres_saver
+from graph.settings import CannotStart
 
 pytest_plugins = ["store_fixtures"]
 
@@ -125,6 +126,42 @@ def test_a_lock_whose_connection_broke_does_not_keep_the_thread(url: str):
         for text in ("first", "second"):
             agent.invoke(said(text), config())
         assert [question for question, _ in exchanges(agent)] == ["first", "second"]
+
+
+def test_a_turn_outlives_every_connection_that_broke_while_the_model_thought(url: str):
+    """B070: each is tested before it is lent, and replaced."""
+
+    def cut(messages: list[BaseMessage], tools: list[str]) -> str:
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        time.sleep(0.2)
+        return slow(messages, tools)
+
+    with on_postgres(url, Talking([cut, cut], then=slow), wait_s=20) as agent:
+        for text in ("first", "second", "third"):
+            agent.invoke(said(text), config())
+        assert [question for question, _ in exchanges(agent)] == ["first", "second", "third"]
+
+
+def test_a_database_that_is_gone_is_one_line_and_the_thread_goes_on_when_it_is_back(postgres_url: str):
+    """B070: and no run waits for a lock that nobody holds."""
+    admin = psycopg.connect(postgres_url, autocommit=True)
+    admin.execute("CREATE DATABASE gone")
+    url = postgres_url.replace("/postgres", "/gone")
+
+    def cut(messages: list[BaseMessage], tools: list[str]) -> str:
+        admin.execute("ALTER DATABASE gone ALLOW_CONNECTIONS false")
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'gone'")
+        return slow(messages, tools)
+
+    with admin, on_postgres(url, Talking([cut], then=slow)) as agent:
+        for text in ("first", "second"):
+            with pytest.raises(CannotStart, match="does not answer") as told:
+                agent.invoke(said(text), config())
+            assert "\n" not in str(told.value)
+        admin.execute("ALTER DATABASE gone ALLOW_CONNECTIONS true")
+        agent.invoke(said("third"), config())
+        assert agent.get_state(config()).values["messages"][-1].text == "answer to third"
 
 
 def test_one_name_in_two_schemas_is_two_threads(url: str, postgres_url: str):
