@@ -17,10 +17,12 @@ from graph.settings import Settings
 from memory.blocks import Block, Blocks
 from memory.catalogue import Catalogue, Thread
 from memory.transcript import Entry, Transcript
-from nodes.context import EDIT_TOOLS, Context
+from nodes.context import EDIT_TOOLS, TEAM_TOOL, Context
 from nodes.toolbox import OWN_TOOLS
 
-WRITING = tuple(one.name for one in OWN_TOOLS if one.marks.writes)
+WRITING = tuple(one.name for one in OWN_TOOLS if one.marks.writes and one.name != TEAM_TOOL)
+"""A user's own memory; what a team shares is another's question."""
+
 THREADS_READ = 20
 MOST_TOLD = 5
 TOLD_CHARS = 200

@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass
 from memory.block_specs import DEFAULT_BLOCKS, BlockSpec, distinct
 
 MemoryPolicy = Literal["tool", "inject", "both"]
+TEAM_TOOL = "team_save"
 EDIT_TOOLS = ("core_memory_append", "core_memory_replace")
 ExtractPolicy = Literal["compaction", "close", "turn", "off"]
 WritePolicy = Literal["user", "ask", "any"]
@@ -216,7 +217,7 @@ class Context:
         """Whether the model may call this tool in this run. Memory tools go with the memory policy and the blocks."""
         if self.memory == "inject" and tool in ("recall", "search_documents"):
             return False
-        if tool == "team_save" and not self.teams:
+        if tool == TEAM_TOOL and not self.teams:
             return False
         if tool in EDIT_TOOLS and all(spec.read_only for spec in self.blocks):
             return False
