@@ -18,7 +18,7 @@ from memory.chroma import Chroma
 from memory.clients import open_folder, open_server
 from memory.editing import Change, Values
 from memory.embedding import Embedder
-from memory.errors import StoreError
+from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
 from memory.estate import Estate
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
 from memory.keywords import Keywords
@@ -30,6 +30,9 @@ from memory.sql import Database, Sqlite
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import checked, encode, is_storable
 from memory.vectors import EXACT_MAX, Matrix, Vectors
+
+ERRORS = (BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable)
+"""What a store raises; all are StoreErrors or ValueErrors."""
 
 
 @contextmanager

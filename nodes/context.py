@@ -163,7 +163,8 @@ class Context:
     collections: Annotated[
         tuple[str, ...],
         Field(
-            description="Names of the collections of documents that are searched, the user's and shared ones; `*`: all."
+            max_length=100,
+            description="Names of the collections of documents that are searched, the user's and shared; `*`: all.",
         ),
     ] = ("*",)
     passages_k: Annotated[

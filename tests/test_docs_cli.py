@@ -89,7 +89,7 @@ def test_without_an_embedder_words_find_it_and_a_warning_says_so(terminal: Termi
     assert code == 0 and "added 2" in out and err.count("keywords alone") == 1 and "does not answer" in err
     code, out, err = terminal.run("docs", "search", "ten days sick leave", **missing)
     assert code == 0 and out.startswith("[1] hb/leave.md") and "keywords alone" in err
-    assert "FAIL  memory: no embedder can be loaded" in terminal.run("doctor", **missing)[1]
+    assert "FAIL  embedder: none can be loaded, so keywords alone" in terminal.run("doctor", **missing)[1]
     code, out, err = terminal.run("docs", "search", "sick leave")
     assert code == 0 and out.startswith("[1] 0.") and err == "", "the next start with an embedder embedded it"
 
