@@ -18,8 +18,9 @@ from langgraph.store.base import BaseStore
 
 from graph.locks import TURN_WAIT_S, LockedBuilder, ThreadLocks, locked
 from graph.models import ModelShelf, build_embedder
-from graph.savers import InThreads, open_saver
+from graph.savers import InThreads
 from graph.settings import CannotStart, Settings, checked_home, load_settings
+from graph.sqlite import open_saver
 from memory.indexing import BUILT_IN, NOT_EMBEDDED, WORDS_ALONE
 from memory.store import ChromaStore, open_store
 from nodes.calls import Models, Plan, arun, run

@@ -26,7 +26,7 @@ from pydantic import Field
 from stores import hash_embedder
 
 from graph.agent import build_agent, compiled
-from graph.savers import open_saver
+from graph.sqlite import open_saver
 from memory.store import open_store
 from nodes.context import Context
 

@@ -21,8 +21,8 @@ from langgraph.prebuilt import ToolRuntime
 
 from graph.agent import CHECKPOINTS, build_agent, compiled
 from graph.locks import ThreadLocks, file_locks
-from graph.savers import LOCKS, Saver
 from graph.scripted import ScriptedModel
+from graph.sqlite import LOCKS, Saver
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 QUESTION: Any = {"messages": [("user", "Pay both")]}

@@ -13,8 +13,8 @@ from pydantic import PrivateAttr
 from stores import hash_embedder
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled
-from graph.savers import open_saver
 from graph.scripted import ScriptedModel, Step, message_of
+from graph.sqlite import open_saver
 from memory.store import open_store
 from memory.transcript import Transcript
 from nodes import prompts

@@ -22,10 +22,10 @@ from graph.agent import Agent
 from graph.chat import converse, is_command, literal
 from graph.keyboard import MOST_KEPT, Keyboard, history_file, kept
 from graph.locks import ThreadLocks, file_locks
-from graph.savers import LOCKS
 from graph.screen import screen_for
 from graph.session import Session
 from graph.settings import BadSetting
+from graph.sqlite import LOCKS
 from memory.catalogue import Catalogue
 from memory.memories import Memories
 from nodes.context import Context, NotYourThread

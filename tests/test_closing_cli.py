@@ -9,7 +9,7 @@ import pytest
 from terminals import Run, Terminal, is_one_line
 
 from graph.agent import CHECKPOINTS
-from graph.savers import open_saver
+from graph.sqlite import open_saver
 
 pytest_plugins = ["terminal_fixtures"]
 HOME = ".palimpsest"

@@ -19,7 +19,7 @@ from stores import hash_embedder
 from talking import Talking, opened
 
 from graph.agent import CHECKPOINTS, Agent, build_agent, compiled
-from graph.savers import Saver, open_saver
+from graph.sqlite import Saver, open_saver
 from memory.memories import Memories
 from memory.store import open_store
 from nodes.context import Context

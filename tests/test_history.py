@@ -15,8 +15,8 @@ from graph.agent import CHECKPOINTS, open_agent
 from graph.cli import main
 from graph.history import Told, owner_of, turns_of
 from graph.rehearsal import RehearsalModel
-from graph.savers import open_saver
 from graph.settings import Settings
+from graph.sqlite import open_saver
 from graph.telling import headline, lines_below
 from nodes.contract import marked
 

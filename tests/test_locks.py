@@ -16,7 +16,7 @@ from talking import Talking, filed, opened, summary_of
 
 from graph.agent import CHECKPOINTS, Agent
 from graph.locks import ThreadBusy
-from graph.savers import open_saver
+from graph.sqlite import open_saver
 from nodes.context import Context
 
 WATCHDOG_S = 60  # how long a hang may last before it is called one

@@ -17,7 +17,7 @@ from talking import Talking, opened
 
 from graph.agent import CHECKPOINTS, build_agent, compiled
 from graph.parts import SMALL, names_in, put_together, taken_apart
-from graph.savers import Saver, open_saver
+from graph.sqlite import Saver, open_saver
 
 SERDE = JsonPlusSerializer(allowed_msgpack_modules=None)
 TEXTS = st.text(max_size=20) | st.integers(1, 400).map(lambda n: "过" * n)

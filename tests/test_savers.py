@@ -16,8 +16,9 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from typing_extensions import TypedDict
 
-from graph.savers import SCHEMA, BadThread, Saver, check_thread, open_saver
+from graph.savers import BadThread, check_thread
 from graph.settings import CannotStart
+from graph.sqlite import SCHEMA, Saver, open_saver
 
 WATCHDOG_S = 20  # how long a hang may last before it is called one
 
