@@ -152,8 +152,7 @@ def test_what_a_person_did_not_decide_waits_for_the_next_session(sits, tmp_path:
     p.says("Send")
     p.says("a", prompt="refuse? ")
     p.waits_for("refuse? ", p.place)
-    p.types("\x03")
-    p.waits_for("still waits for you", p.place)
+    p.interrupts("still waits for you", p.place)
     p.says("\x04")
     assert p.ends() == 1 and not (tmp_path / "sent").exists() and "closed" not in p.seen
     p = sits("Half.")

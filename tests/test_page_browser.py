@@ -247,8 +247,8 @@ def test_a_person_logs_in_on_the_page_and_sees_their_own(world: World, browser: 
         browser.type(token)
         browser.press("Enter")
         browser.reads(seen)
-    assert browser.js("document.querySelector('#user').readOnly && document.querySelector('#user').value") == "ann"
-    assert browser.js("document.querySelector('#login').hidden")
+    browser.until("document.querySelector('#user').readOnly && document.querySelector('#user').value === 'ann'")
+    browser.until("document.querySelector('#login').hidden")
     browser.open(f"{world.guarded}/memory?user=bob")
     browser.reads("Ann's page")
 

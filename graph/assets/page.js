@@ -94,7 +94,8 @@ async function call(name, given = {}, method = "GET") {
   const answer = await response.json().catch(() => ({}));
   if (response.ok) return answer;
   const needsLogin = response.status === 401 || (response.status === 403 && "detail" in answer);
-  $("login").hidden = !needsLogin;
+  const isLate = (headers.authorization ?? null) !== (stored("authorization") || null);  // asked before the last login
+  if (!isLate) $("login").hidden = !needsLogin;
   throw new Error(needsLogin ? t("login") : TEXTS[language][answer.gate] ?? answer.error ?? t("failed", { status: response.status }));
 }
 
