@@ -85,6 +85,20 @@ def test_unchanged_files_cost_a_stat_and_write_nothing(docs, add, folder):
     assert [item.updated_at for item in docs.store.search(docs.namespace, limit=100)] == before
 
 
+def test_adding_again_doubles_nothing_and_a_changed_paragraph_takes_the_place_of_the_old(docs, add, folder):
+    """B117."""
+    (folder / "a.md").write_text("# Keys\n\nThe spare key hangs in the shed.\n\n# Bins\n\nBins go out on Monday.\n")
+    for _ in range(2):
+        add(folder)
+    (folder / "a.md").write_text("# Keys\n\nThe spare key hangs in the attic.\n\n# Bins\n\nBins go out on Monday.\n")
+    add(folder)
+    for query in ("Where is the spare key?", "When do bins go out?"):
+        found = search_documents(docs.store, user="ann", query=query, limit=3, threshold=-1)
+        texts = [one.passage.text for one in found]
+        assert len(set(texts)) == len(texts) and "shed" not in " ".join(texts)
+    assert "attic" in text(docs, "hb/a.md")
+
+
 def test_a_touched_file_is_read_and_nothing_but_its_date_is_written(docs, add, folder):
     add(folder)
     passages = docs.store.search((*docs.namespace, "passages"), limit=100)

@@ -43,6 +43,16 @@ def test_memory_and_threads_outlive_the_process(served: Settings):
         assert len(ask(agent, "What is 2+2?", "a", user="ann")["messages"]) == 8
 
 
+def test_no_statement_is_prepared_so_that_a_pooler_may_stand_between(agent: Agent):
+    """B071: every connection of ours is asked what is prepared on it, after many turns of the same statements."""
+    for n in range(8):
+        ask(agent, f"What is {n}+1?")
+    with agent.checkpointer.conn.connection() as one, agent.store._db._pool.connection() as other:
+        for connection in (one, other):
+            (row,) = connection.execute("SELECT count(*) AS n FROM pg_prepared_statements").fetchall()
+            assert (row["n"] if isinstance(row, dict) else row[0]) == 0
+
+
 def test_control_characters_and_lone_surrogates_reach_no_table(agent: Agent):
     """B060."""
     values = ask(agent, "book a \x00 table \ud835 now")
