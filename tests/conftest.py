@@ -1,6 +1,7 @@
 """Fixtures: a home on disk for every test, and agents on real stores with a scripted model."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,8 @@ from graph.settings import Settings
 from nodes.context import Context
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what the tests start: several processes share few cores
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what we start would never hear Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis_settings.register_profile("palimpsest", deadline=None)
 hypothesis_settings.load_profile("palimpsest")
 
