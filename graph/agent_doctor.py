@@ -9,13 +9,12 @@ from typing import Any
 
 from langgraph.store.base import BaseStore
 
-from graph.agent import open_checkpoints
 from graph.doctor import Finding
 from graph.records import opened_store
-from graph.savers import InThreads
 from graph.settings import Settings
 from memory.blocks import Block, Blocks
 from memory.catalogue import Catalogue, Thread
+from memory.ledger import Ledger
 from memory.transcript import Entry, Transcript
 from nodes.context import EDIT_TOOLS, TEAM_TOOL, Context
 from nodes.toolbox import OWN_TOOLS
@@ -54,12 +53,12 @@ NO_WHEN = (
 def diagnose(settings: Settings, context: Context) -> Iterator[Finding]:
     """Yield what stands between this user's words and the agent's memory."""
     yield from mounted(context)
-    with opened_store(settings) as store, open_checkpoints(settings) as saver:
+    with opened_store(settings) as store:
         blocks = Blocks(store, user=context.user, specs=context.blocks).all()
         threads = Catalogue(store, user=context.user).all()[:THREADS_READ]
         yield from map(room, blocks)
         yield from refusals(store, threads, context)
-        yield from extraction(saver, threads, context)
+        yield from extraction(store, context)
     yield persona(blocks, context)
 
 
@@ -118,19 +117,16 @@ def not_made_good(entries: Sequence[Entry]) -> Iterator[Entry]:
     yield from open_ones.values()
 
 
-def extraction(saver: InThreads, threads: Sequence[Thread], context: Context) -> Iterator[Finding]:
-    """Tell which threads' last turn could not be kept or extracted from, and when extraction is due at all."""
+def extraction(store: BaseStore, context: Context) -> Iterator[Finding]:
+    """Tell in which threads extraction fails, and when it is due at all."""
     due = {"off": "off; --set extract=turn extracts after every turn", "turn": "after every turn"}
     told = due.get(
         context.extract, f"at {context.extract}, so not before; --set extract=turn extracts after every turn"
     )
     yield Finding(what="extraction", ok=context.extract != "off", told=f"statements become memories unasked: {told}")
-    for thread in threads:
-        newest = saver.get_tuple({"configurable": {"thread_id": thread.id}})
-        steps = newest.checkpoint["channel_values"].get("steps", []) if newest else []
-        for reason in [step["detail"]["failed"] for step in steps if step["detail"].get("failed")]:
-            why = f"{thread.id} at {thread.used[:16]} failed: {reason} The next turn there tries again"
-            yield Finding(what="extraction", ok=False, told=why)
+    for one in Ledger(store, user=context.user).failures():
+        told = f"{one.thread} at {one.at[:16]} failed: {one.why} The next turn there tries again"
+        yield Finding(what="extraction", ok=False, told=told)
 
 
 def persona(blocks: Sequence[Block], context: Context) -> Finding:

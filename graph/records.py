@@ -19,6 +19,7 @@ from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
 from graph.telling import tree_of
 from memory.catalogue import Catalogue, Thread
+from memory.ledger import Ledger
 from memory.memories import Memories, Memory
 from memory.outputs import Outputs
 from memory.transcript import Transcript
@@ -193,6 +194,7 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
             saver.delete_thread(thread)
         gone = Transcript(store, user=context.user, thread=thread).erase()
         Outputs(store, user=context.user, thread=thread).erase()
+        Ledger(store, user=context.user).erase(thread)
         catalogue.forget(thread)
     print(f"deleted {thread}: its checkpoints and {gone} messages; memories, facts and blocks stay")
     return 0

@@ -31,8 +31,8 @@ from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import checked, encode, is_storable
 from memory.vectors import EXACT_MAX, Matrix, Vectors
 
-ERRORS = (BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable)
-"""What a store raises; all are StoreErrors or ValueErrors."""
+__all__ = ["BadValue", "ChromaStore", "EmbedderChanged", "Hit", "NewerVersion"]
+__all__ += ["StoreError", "Unreadable", "Unwritable", "open_store"]
 
 
 @contextmanager

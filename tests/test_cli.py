@@ -236,6 +236,18 @@ def test_a_deleted_thread_is_gone_and_its_memories_stay(run: Run):
     assert [message["content"] for message in told["messages"] if message["role"] == "user"] == ["2+2?"]
 
 
+def test_nothing_that_is_noted_of_a_thread_outlives_it(run: Run):
+    for thread in ("一号", "two"):
+        run("ask", "--thread", thread, "--set", "extract=turn", "I'm allergic to peanuts.")
+
+    def noted() -> set[str]:
+        lines = map(json.loads, run("memory", "export", "me")[1].splitlines())
+        return {line["place"][2] for line in lines if line.get("place", [])[1:2] == ["extracted"]}
+
+    assert noted() == {"一号", "two"}
+    assert run("threads", "delete", "一号")[0] == 0 and noted() == {"two"}
+
+
 def test_memory_can_be_indexed_anew(run: Run):
     run("ask", "I'm allergic to peanuts.")
     code, out, err = run("memory", "reindex")
