@@ -1,7 +1,7 @@
 """Postgres as the place of the record: what memory/sql.py is for SQLite. Needs the extra `postgres`."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -18,23 +18,6 @@ from memory.sql import BUSY_TIMEOUT_S, Row, Session
 _WRITING, _INDEXING, _CREATING = 5_209_001, 5_209_002, 5_209_003
 CONNECTIONS_MAX = 10
 _TABLES = ("store", "mem_meta", "mem_spaces", "mem_items", "mem_postings", "mem_vectors")
-
-
-class PostgresSession:
-    """Statements on one connection."""
-
-    def __init__(self, connection: psycopg.Connection[Row]) -> None:
-        self._connection = connection
-
-    def run(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
-        cursor = self._connection.execute(sql.replace("?", "%s").encode(), params or None)
-        return cursor.fetchall() if cursor.description else []
-
-    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each row of parameters."""
-        with self._connection.cursor() as cursor:
-            cursor.executemany(sql.replace("?", "%s").encode(), rows)
 
 
 class Postgres:
@@ -80,13 +63,13 @@ class Postgres:
     def reading(self) -> Iterator[Session]:
         """Read what is committed."""
         with self._connection() as connection:
-            yield PostgresSession(connection)
+            yield Session(connection.cursor(), placeholder="%s")
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """Write as one transaction, one process at a time as with SQLite: no deadlocks, no retries."""
         with self._holding(_WRITING) as connection:
-            yield PostgresSession(connection)
+            yield Session(connection.cursor(), placeholder="%s")
 
     @contextmanager
     def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:

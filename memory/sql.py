@@ -5,86 +5,47 @@ Statements are written once, with `?` for parameters. What differs is here; tabl
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 from langgraph.store.sqlite import SqliteStore
 
 from memory.errors import StoreError, Unreadable, Unwritable
 
+if TYPE_CHECKING:
+    from memory.postgres import Postgres
+
 Row = tuple[Any, ...]
 BUSY_TIMEOUT_S = 60
 PAGE_BYTES = 8192  # three vectors of 512 floats to a page; with SQLite's 4096 it is one
 
 
-class Session(Protocol):
-    """What runs statements: inside a transaction if it came from `writing`."""
+class Session:
+    """Statements on one cursor, inside a transaction if it came from `writing`."""
+
+    def __init__(self, cursor: Any, *, placeholder: str = "?") -> None:
+        self._cursor, self._placeholder = cursor, placeholder
 
     def run(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows, if any."""
+        self._cursor.execute(sql.replace("?", self._placeholder), *([params] if params else []))
+        return self._cursor.fetchall() if self._cursor.description else []
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
-
-
-class Database(Protocol):
-    """A place for the record. `name` says where it is, without secrets."""
-
-    name: str
-    json: str
-    """How a JSON parameter is written in a statement."""
-    bytewise: str
-    """What makes a comparison of texts go by code points."""
-
-    def reading(self) -> AbstractContextManager[Session]:
-        """Read what is committed."""
-
-    def writing(self) -> AbstractContextManager[Session]:
-        """Write as one transaction, as the only writer among all processes."""
-
-    def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> AbstractContextManager[None]:
-        """Be the only process that opens or changes the vector index. Raises Unwritable after the wait."""
-
-    def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        """Write `column IN (values)` for any number of values: a condition and its one parameter."""
-
-    def moment(self, at: datetime) -> Any:
-        """Encode a time (UTC) as a parameter."""
-
-    def create(self) -> None:
-        """Let LangGraph's own store create or migrate its table."""
-
-    def scrub(self) -> None:
-        """Rid the files of what was deleted."""
-
-    def size(self) -> int:
-        """Return the bytes in use, derived indexes included."""
-
-    def close(self) -> None:
-        """Release the connections."""
-
-
-class SqliteSession:
-    """Statements on one connection."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def run(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
-        return self._connection.execute(sql, params).fetchall()
-
-    def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each row of parameters."""
-        self._connection.executemany(sql, rows)
+        self._cursor.executemany(sql.replace("?", self._placeholder), rows)
 
 
 class Sqlite:
-    """A SQLite file in WAL mode: one connection reads, one writes, so that a waiting writer stops no reader."""
+    """A SQLite file in WAL mode: one connection reads, one writes, so that a waiting writer stops no reader.
+
+    Like Postgres (memory/postgres.py) it has a `name` that says where it is, without secrets; `json` is how a JSON
+    parameter is written in a statement, `bytewise` what makes a comparison of texts go by code points.
+    """
 
     json = "?"
     bytewise = ""
@@ -114,18 +75,21 @@ class Sqlite:
     def reading(self) -> Iterator[Session]:
         """Read what is committed."""
         with self._locks["read"], _explained(self._path):
-            yield SqliteSession(self._reader)
+            yield Session(self._reader.cursor())
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """Write as one transaction; SQLite lets one process write at a time."""
         with self._locks["write"], _explained(self._path), _transaction(self._writer):
             self._check_place()
-            yield SqliteSession(self._writer)
+            yield Session(self._writer.cursor())
 
     @contextmanager
     def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
-        """Hold an empty database's write lock: it is freed even if the process is killed, on every platform."""
+        """Be the only process that opens or changes the vector index. Raises Unwritable after the wait.
+
+        An empty database's write lock is freed even if the process is killed, on every platform.
+        """
         with self._locks["index"], _explained(self._path):
             self._turnstile.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
             with _transaction(self._turnstile):
@@ -141,11 +105,11 @@ class Sqlite:
             raise Unwritable(f"{self._path} was deleted or replaced while open; open the store again")
 
     def among(self, column: str, values: Iterable[Any]) -> tuple[str, Any]:
-        """Pass the values as one JSON array: SQLite limits the number of parameters."""
+        """Write `column IN (values)` as a condition and its one parameter: SQLite limits their number."""
         return f"{column} IN (SELECT value FROM json_each(?))", orjson.dumps(list(values)).decode()
 
     def moment(self, at: datetime) -> str:
-        """Encode a time in the form whose order as text is its order in time."""
+        """Encode a time (UTC) in the form whose order as text is its order in time."""
         return at.isoformat(sep=" ", timespec="microseconds")
 
     def create(self) -> None:
@@ -159,7 +123,7 @@ class Sqlite:
             scrub(self._writer, self.name)
 
     def size(self) -> int:
-        """Measure the folder."""
+        """Return the bytes in use, derived indexes included."""
         return sum(file.stat().st_size for file in self._path.parent.rglob("*") if file.is_file())
 
     def close(self) -> None:
@@ -174,6 +138,10 @@ def scrub(connection: sqlite3.Connection, name: str) -> None:
     connection.execute("VACUUM")
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise Unwritable(f"the log of {name} was being read all the time and still holds old pages; try again")
+
+
+Database: TypeAlias = "Sqlite | Postgres"
+"""A place for the record."""
 
 
 @contextmanager
