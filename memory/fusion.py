@@ -28,11 +28,11 @@ class Fused(Generic[Key]):
     """One item's place in the fused order, with each leg's score and rank (from 1); None: not in that leg."""
 
     key: Key
-    value: float
     vector: float | None
     vector_rank: int | None
     keyword: float | None
     keyword_rank: int | None
+    fused: float
 
 
 def fuse(
@@ -61,11 +61,11 @@ def fuse(
     return [
         Fused(
             key=(key := keys[place]),
-            value=float(values[place]),
             vector=vector.get(key),
             vector_rank=vector_ranks.get(key),
             keyword=keyword.get(key),
             keyword_rank=keyword_ranks.get(key),
+            fused=float(values[place]),
         )
         for place in found
     ]

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 import orjson
-from langgraph.store.base import PutOp
+from langgraph.store.base import Item, PutOp
 
 from memory.sql import Database, Row, Session
 
@@ -37,18 +37,14 @@ class Scope:
     vectors: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """One item of the record."""
+class Stored(Item):
+    """One item of the record; `ttl` is in minutes since the last reading."""
 
-    id: int
-    namespace: Namespace
-    key: str
-    value: dict[str, Any]
-    created_at: datetime
-    updated_at: datetime
-    ttl: float | None
-    """Minutes to live since the last reading."""
+    __slots__ = ("id", "ttl")
+
+    def __init__(self, *, id: int, ttl: float | None, **item: Any) -> None:
+        super().__init__(**item)
+        self.id, self.ttl = id, ttl
 
 
 class Clock:

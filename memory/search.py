@@ -35,15 +35,9 @@ class Hit(SearchItem):
         super().__init__(*place, score)
         self.among, self.id = among, stored.id
         self.ttl = stored.ttl
-        self.parts: dict[str, float | int | None] = {}
-        if found:
-            self.parts = {
-                "vector": found.vector,
-                "vector_rank": found.vector_rank,
-                "keyword": found.keyword,
-                "keyword_rank": found.keyword_rank,
-                "fused": found.value,
-            }
+        self.parts: dict[str, float | int | None] = (
+            {k: v for k, v in vars(found).items() if k != "key"} if found else {}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
 
 from memory import filters
 from memory.chroma import Chroma
@@ -219,11 +219,11 @@ class ChromaStore(BaseStore):
         scope = self._record.scope(*prefixes)
         return Question(scope=scope, text=text, condition=condition or {}, limit=limit, offset=max(offset, 0))
 
-    def _get(self, ops: Sequence[GetOp]) -> list[Item | None]:
+    def _get(self, ops: Sequence[GetOp]) -> list[Stored | None]:
         askable = [op for op in ops if isinstance(op.key, str) and is_storable(op.key)]
         found = dict(zip(askable, self._record.get([(op.namespace, op.key) for op in askable]), strict=True))
         self._refresh([stored for op, stored in found.items() if stored and op.refresh_ttl])
-        return [_item(found.get(op)) for op in ops]
+        return [found.get(op) for op in ops]
 
     def _answer(self, op: SearchOp) -> list[Any]:
         if op.limit <= 0:
@@ -280,15 +280,3 @@ class ChromaStore(BaseStore):
 
 def _name(op: PutOp) -> str:
     return f"{'/'.join(op.namespace)}/{op.key}"
-
-
-def _item(stored: Stored | None) -> Item | None:
-    if stored is None:
-        return None
-    return Item(
-        value=stored.value,
-        key=stored.key,
-        namespace=stored.namespace,
-        created_at=stored.created_at,
-        updated_at=stored.updated_at,
-    )

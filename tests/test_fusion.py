@@ -16,7 +16,7 @@ def test_every_item_of_either_leg_comes_once_in_falling_order(
     hits = fuse(vector, keyword)
     assert {hit.key for hit in hits} == set(vector) | {key for key, score in keyword.items() if score > 0}
     assert len(hits) == len({hit.key for hit in hits})
-    assert [hit.value for hit in hits] == sorted((hit.value for hit in hits), reverse=True)
+    assert [hit.fused for hit in hits] == sorted((hit.fused for hit in hits), reverse=True)
 
 
 @given(SCORES)
@@ -67,7 +67,7 @@ def test_a_turn_beside_the_hit_comes_before_a_turn_far_from_it() -> None:
 
 def test_nothing_is_lent_across_threads() -> None:
     vector = {turn: 0.9 if turn == 4 else 0.1 for turn in range(10)}
-    apart = {hit.key: hit.value for hit in fuse(vector, {}, threads=[range(5), range(5, 10)])}
-    as_one = {hit.key: hit.value for hit in fuse(vector, {}, threads=[range(10)])}
+    apart = {hit.key: hit.fused for hit in fuse(vector, {}, threads=[range(5), range(5, 10)])}
+    as_one = {hit.key: hit.fused for hit in fuse(vector, {}, threads=[range(10)])}
     assert apart[3] > apart[6] and apart[3] > apart[5]
     assert as_one[5] - as_one[9] > apart[5] - apart[9]
