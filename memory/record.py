@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 import orjson
-from langgraph.store.base import Item, PutOp
+from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, PutOp
 
 from memory.sql import Database, Row, Session
 
@@ -135,14 +135,16 @@ class Record:
         sums = [sum(row[n] for row in rows) for n in (1, 2, 3)]
         return Scope(spaces=tuple(r[0] for r in rows), documents=sums[0], terms=sums[1], vectors=sums[2])
 
-    def namespaces(self) -> list[Namespace]:
-        """List the namespaces that hold a living item."""
+    def namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        """List the namespaces that hold a living item and are asked for, cut to the depth, sorted, each once."""
         sql = (
             "SELECT prefix FROM mem_spaces p WHERE EXISTS (SELECT 1 FROM store s WHERE s.prefix = p.prefix "
             "AND (s.expires_at IS NULL OR s.expires_at > ?))"
         )
         with self.db.reading() as session:
-            return [tuple(row[0].split(".")) for row in session.run(sql, (self._now(),))]
+            living = [tuple(row[0].split(".")) for row in session.run(sql, (self._now(),))]
+        asked = {one[: op.max_depth] for one in living if all(_matches(one, c) for c in op.match_conditions or ())}
+        return sorted(asked)[max(op.offset, 0) :][: max(op.limit, 0)]
 
     def put(self, session: Session, puts: Sequence[PutOp], values: Sequence[bytes]) -> list[tuple[int, int]]:
         """Write items, given their encoded values; return each one's item and space id."""
@@ -204,6 +206,13 @@ class Record:
 
     def _now(self) -> Any:
         return self.db.moment(datetime.now(UTC))
+
+
+def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
+    count = len(condition.path)
+    labels = namespace[:count] if condition.match_type == "prefix" else namespace[-count:]
+    pairs = zip(condition.path, labels, strict=False)
+    return len(namespace) >= count and all(wanted in ("*", label) for wanted, label in pairs)
 
 
 def _text(namespace: Namespace) -> str:

@@ -22,7 +22,6 @@ from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, U
 from memory.estate import Estate
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
 from memory.keywords import Keywords
-from memory.namespaces import select
 from memory.record import Place, Record, Stored
 from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
@@ -120,7 +119,7 @@ class ChromaStore(BaseStore):
             if isinstance(op, SearchOp):
                 results[n] = self._answer(op)
             elif isinstance(op, ListNamespacesOp):
-                results[n] = select(self._record.namespaces(), op)
+                results[n] = self._record.namespaces(op)
         if puts := {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}:
             self._write(list(puts.values()))
         return results
