@@ -49,6 +49,10 @@ class Entry:
     vectors: NDArray[np.float32]
 
 
+Placed = tuple[int, int, Entry]
+"""What is searched of an item, after the ids of the item and of its namespace."""
+
+
 MOST_PARTS = 256
 """Vectors of one text at most: a text of a megabyte would take a minute. Its keywords are all there."""
 

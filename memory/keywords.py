@@ -6,22 +6,13 @@ people's data. (FTS5 ranks over the whole table, and cannot read two Chinese cha
 terms is memory/words.py's work.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from memory.indexing import Placed
 from memory.record import Scope
+from memory.schema import add_up
 from memory.sql import Database, Session
 from memory.words import bm25, query_terms
-
-
-@dataclass(frozen=True, kw_only=True)
-class Posted:
-    """The terms of one item."""
-
-    item: int
-    space: int
-    terms: Counter[str]
 
 
 class Keywords:
@@ -52,24 +43,23 @@ class Keywords:
         mean_length = scope.terms / scope.documents
         return bm25(postings, lengths, documents=scope.documents, mean_length=mean_length, threads=threads)
 
-    def replace(self, session: Session, posted: Sequence[Posted]) -> None:
+    def replace(self, session: Session, placed: Sequence[Placed]) -> None:
         """Write items' postings over their old ones, and keep count."""
-        self.remove(session, [entry.item for entry in posted])
-        new = [entry for entry in posted if entry.terms]
-        lengths = {entry.item: entry.terms.total() for entry in new}
+        self.remove(session, [item for item, _, _ in placed])
+        new = [(item, space, entry.terms, entry.terms.total()) for item, space, entry in placed if entry.terms]
         session.run_many(
             "INSERT INTO mem_postings (space, term, item, count, length) VALUES (?, ?, ?, ?, ?)",
             (
-                (entry.space, term, entry.item, count, lengths[entry.item])
-                for entry in new
-                for term, count in sorted(entry.terms.items())
+                (space, term, item, count, length)
+                for item, space, terms, length in new
+                for term, count in sorted(terms.items())
             ),
         )
         session.run_many(
             "UPDATE mem_items SET terms = ?, length = ? WHERE id = ?",
-            [(" ".join(entry.terms), lengths[entry.item], entry.item) for entry in new],
+            [(" ".join(terms), length, item) for item, _, terms, length in new],
         )
-        _count(session, [(entry.space, 1, lengths[entry.item]) for entry in new])
+        _count(session, [(space, 1, length) for _, space, _, length in new])
 
     def remove(self, session: Session, items: Iterable[int]) -> None:
         """Remove items' postings."""
@@ -86,12 +76,6 @@ class Keywords:
 
 
 def _count(session: Session, changes: Iterable[tuple[int, int, int]]) -> None:
-    documents: Counter[int] = Counter()
-    terms: Counter[int] = Counter()
-    for space, more_documents, more_terms in changes:
-        documents[space] += more_documents
-        terms[space] += more_terms
-    session.run_many(
-        "UPDATE mem_spaces SET documents = documents + ?, terms = terms + ? WHERE id = ?",
-        [(documents[space], terms[space], space) for space in sorted(documents)],
-    )
+    changes = list(changes)
+    add_up(session, "documents", ((space, documents) for space, documents, _ in changes))
+    add_up(session, "terms", ((space, terms) for space, _, terms in changes))

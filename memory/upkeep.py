@@ -16,11 +16,11 @@ import orjson
 
 from memory.chroma import STROKE, Chroma
 from memory.errors import BadValue, EmbedderChanged
-from memory.indexing import Entry, Index
-from memory.keywords import Keywords, Posted
+from memory.indexing import Entry, Index, Placed
+from memory.keywords import Keywords
 from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, WORDED, get_meta, note_all, set_meta
 from memory.sql import Database, Row, Session
-from memory.vectors import Placed, Vectors
+from memory.vectors import Vectors
 
 AT_ONCE = 256
 PAUSE_S = 0.2
@@ -43,14 +43,14 @@ class Legs:
     keywords: Keywords
     vectors: Vectors
 
-    def replace(self, session: Session, entries: Sequence[tuple[int, int, Entry]], *, embedded: bool) -> None:
-        """Write what is searched of items, given by item and space id; unless `embedded`, vectors are still due."""
-        self.keywords.replace(session, [Posted(item=i, space=s, terms=e.terms) for i, s, e in entries])
-        self.vectors.replace(session, [Placed(item=i, space=s, vectors=e.vectors) for i, s, e in entries])
+    def replace(self, session: Session, placed: Sequence[Placed], *, embedded: bool) -> None:
+        """Write what is searched of items; unless `embedded`, vectors are still due."""
+        self.keywords.replace(session, placed)
+        self.vectors.replace(session, placed)
         session.run_many(
             f"UPDATE mem_items SET state = CASE WHEN {not embedded} THEN {WORDED} "
             f"WHEN parts > 0 OR in_chroma > 0 THEN {DERIVED} ELSE {IN_CHROMA} END WHERE id = ?",
-            [(item,) for item, _, _ in entries],
+            [(item,) for item, _, _ in placed],
         )
 
     def remove(self, session: Session, items: Sequence[int]) -> None:
@@ -74,31 +74,34 @@ class Upkeep:
         self._closing = Event()
         self._thread: Thread | None = None
 
-    def is_current(self, session: Session) -> bool:
-        """Whether the stored vectors are this embedder's; a new record is made so. Words fit any."""
-        if self._index is None or self._index.embedder is None:
-            return self._index is not None
-        mine = self._index.embedder.fingerprint.text
+    @property
+    def _mine(self) -> str:
+        """The name of the embedder of this store; empty without one."""
+        return self._index.embedder.fingerprint.text if self._index and self._index.embedder else ""
+
+    def _foreign(self, session: Session) -> str:
+        """Name the embedder of the stored vectors if it is another than this one; words fit any."""
         theirs = get_meta(session, "fingerprint")
-        if theirs is None:
-            set_meta(session, "fingerprint", mine)
-        return theirs in (None, mine)
+        return theirs if theirs and self._mine and theirs != self._mine else ""
+
+    def is_current(self, session: Session) -> bool:
+        """Whether what this index derives may be stored beside what is there; a new record's vectors are this one's."""
+        if self._mine and get_meta(session, "fingerprint") is None:
+            set_meta(session, "fingerprint", self._mine)
+        return self._index is not None and not self._foreign(session)
 
     def fits(self) -> bool:
-        """Whether what this index derives may be stored beside what is there."""
-        if self._index is None or self._index.embedder is None:
-            return self._index is not None
+        """As `is_current`, without writing."""
         with self._db.reading() as session:
-            return get_meta(session, "fingerprint") in (None, self._index.embedder.fingerprint.text)
+            return self._index is not None and not self._foreign(session)
 
     def check(self) -> None:
         """Raise EmbedderChanged if the stored vectors are another embedder's."""
-        if self._index is not None and self._index.embedder is not None and not self.fits():
-            with self._db.reading() as session:
-                theirs = get_meta(session, "fingerprint")
+        with self._db.reading() as session:
+            theirs = self._foreign(session)
+        if theirs:
             raise EmbedderChanged(
-                f"the vectors in {self._db.name} were made by {theirs}, "
-                f"this embedder is {self._index.embedder.fingerprint.text}; "
+                f"the vectors in {self._db.name} were made by {theirs}, this embedder is {self._mine}; "
                 "run `palimpsest memory reindex`, or set the former embedder"
             )
 
@@ -115,12 +118,12 @@ class Upkeep:
             condition, ids = self._db.among("id", [row[0] for row in rows])
             now: dict[int, int] = dict(session.run(f"SELECT id, revision FROM mem_items WHERE {condition}", (ids,)))
             still = [(r[0], r[1], e) for r, e in zip(living, entries, strict=True) if now.get(r[0]) == r[2]]
-            self._legs.replace(session, still, embedded=self._index.embedder is not None)
+            self._legs.replace(session, still, embedded=bool(self._mine))
             self._legs.remove(session, [row[0] for row in rows if row[6] is None and now.get(row[0]) == row[2]])
         return len(rows)
 
     def _changed(self, limit: int) -> list[Row]:
-        due = f"{CHANGED}, {WORDED}" if self._index is not None and self._index.embedder is not None else f"{CHANGED}"
+        due = f"{CHANGED}, {WORDED}" if self._mine else f"{CHANGED}"
         sql = (
             "SELECT i.id, i.space, i.revision, i.paths, p.prefix, i.key, s.value FROM mem_items i "
             "JOIN mem_spaces p ON p.id = i.space LEFT JOIN store s ON s.prefix = p.prefix AND s.key = i.key "
@@ -144,9 +147,9 @@ class Upkeep:
 
     def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
         """Derive everything from the record anew; return how many items. Killed, it goes on where it was."""
-        if self._index is None or self._index.embedder is None:
+        if not self._mine:
             raise BadValue("a store without an index or embedder has nothing to reindex with; open it with one")
-        self._begin(self._index.embedder.fingerprint.text, resume=resume)
+        self._begin(self._mine, resume=resume)
         done, total = 0, self._count_due()
         while step := self.catch_up(AT_ONCE):
             done += step

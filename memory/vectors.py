@@ -7,14 +7,14 @@ or 1,000 vectors takes 0.5 or 3 ms here, by id from Chroma 4 or 40 ms, and needs
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memory.chroma import Chroma
+from memory.indexing import Placed
 from memory.record import Scope
-from memory.schema import CHANGED, DERIVED, IN_CHROMA, SPACE
+from memory.schema import CHANGED, DERIVED, IN_CHROMA, SPACE, add_up
 from memory.sql import Database, Row, Session
 
 EXACT_MAX = 5000
@@ -23,15 +23,6 @@ CANDIDATES = 200
 """So many of each leg are fused in a large scope, or as many as a page holds."""
 
 Matrix = NDArray[np.float32]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placed:
-    """The vectors of one item, a row for each part of its texts, of unit length."""
-
-    item: int
-    space: int
-    vectors: Matrix
 
 
 class Vectors:
@@ -94,13 +85,13 @@ class Vectors:
 
     def replace(self, session: Session, placed: Sequence[Placed]) -> None:
         """Write items' vectors over their old ones, and keep count."""
-        self.remove(session, [entry.item for entry in placed])
-        new = [entry for entry in placed if len(entry.vectors)]
+        self.remove(session, [item for item, _, _ in placed])
+        new = [(item, space, entry.vectors) for item, space, entry in placed if len(entry.vectors)]
         session.run_many(
             "INSERT INTO mem_vectors (id, vectors) VALUES (?, ?)",
-            [(entry.space * SPACE + entry.item, entry.vectors.tobytes()) for entry in new],
+            [(space * SPACE + item, vectors.tobytes()) for item, space, vectors in new],
         )
-        _count(session, [(entry.space, entry.item, len(entry.vectors)) for entry in new])
+        _count(session, [(space, item, len(vectors)) for item, space, vectors in new])
 
     def remove(self, session: Session, items: Iterable[int]) -> None:
         """Remove items' vectors."""
@@ -116,13 +107,7 @@ def _count(session: Session, changes: Sequence[tuple[int, int, int]]) -> None:
     session.run_many(
         "UPDATE mem_items SET parts = ? WHERE id = ?", [(max(parts, 0), item) for _, item, parts in changes]
     )
-    totals: dict[int, int] = {}
-    for space, _, parts in changes:
-        totals[space] = totals.get(space, 0) + parts
-    session.run_many(
-        "UPDATE mem_spaces SET vectors = vectors + ? WHERE id = ?",
-        [(totals[space], space) for space in sorted(totals)],
-    )
+    add_up(session, "vectors", ((space, parts) for space, _, parts in changes))
 
 
 def _cosines(rows: Sequence[Row], query: Matrix) -> dict[int, float]:
