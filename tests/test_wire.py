@@ -161,6 +161,15 @@ def test_vectors_depend_on_the_text_alone_and_base64_equals_floats():
     assert wire.requests[0].body["encoding_format"] == "base64"
 
 
+def test_vectors_are_those_of_an_embedder_that_is_given():
+    with (
+        OpenAIWire(embed=lambda text: [float(len(text)), 1.0]) as wire,
+        openai.OpenAI(base_url=wire.url, api_key="any") as sdk,
+    ):
+        answer = sdk.embeddings.create(model="test-embedding", input=["深圳", "tea"])
+    assert [row.embedding for row in answer.data] == [[2.0, 1.0], [3.0, 1.0]]
+
+
 def test_usage_can_be_missing_null_or_repeated():
     counted = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11}
     for usage, seen in (("once", 1), ("missing", None), ("null", 0), ("repeated", 5)):

@@ -11,7 +11,7 @@ it was sent. It is no model: it never reads a prompt.
 
 import itertools
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -68,7 +68,7 @@ class OpenAIWire:
     body, and so may `replies` itself, which then never runs out. A reply too few or left over raises
     `ScriptError` at the exit, a function that failed its own error. With `exact=False` some may be left over,
     and a script that ran out repeats its last reply. Without `key` any key will do; `chunk_chars=None` never
-    splits text or arguments.
+    splits text or arguments. Vectors mean nothing unless `embed` makes them.
     """
 
     def __init__(
@@ -80,10 +80,11 @@ class OpenAIWire:
         rules: Rules = DEFAULTS,
         chunk_chars: int | None = 3,
         dimensions: int = 32,
+        embed: Callable[[str], list[float]] | None = None,
         exact: bool = True,
     ) -> None:
         self.models, self.key, self.rules = models, key, rules
-        self.chunk_chars, self.dimensions = chunk_chars, dimensions
+        self.chunk_chars, self.dimensions, self.embed = chunk_chars, dimensions, embed
         self.exact = exact and not callable(replies)
         self.requests: list[Request] = []
         self.rejections: list[str] = []

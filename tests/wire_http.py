@@ -48,6 +48,7 @@ class Desk(Protocol):
     rules: Rules
     chunk_chars: int | None
     dimensions: int
+    embed: Callable[[str], list[float]] | None
 
     def record(self, path: str, headers: dict[str, str], body: Any) -> None: ...
     def refuse(self, reason: str) -> None: ...
@@ -129,7 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         texts = body["input"] if isinstance(body.get("input"), list) else [body.get("input")]
         if not texts or not all(isinstance(text, str) and text for text in texts):
             raise Refused("'$.input' is invalid: expected non-empty texts (this server takes no token lists).")
-        self._send(200, embeddings_of(body, body.get("dimensions") or self.server.desk.dimensions))
+        desk = self.server.desk
+        self._send(200, embeddings_of(body, body.get("dimensions") or desk.dimensions, desk.embed))
 
     def _chat(self, body: Body) -> None:
         self._check_model(body)

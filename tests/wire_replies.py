@@ -218,15 +218,16 @@ def vector_of(text: str, dimensions: int) -> list[float]:
     return [number / length for number in numbers]
 
 
-def embeddings_of(body: Body, dimensions: int) -> dict[str, Any]:
+def embeddings_of(body: Body, dimensions: int, embed: Callable[[str], list[float]] | None = None) -> dict[str, Any]:
     """Return the answer to an embeddings request: lists of floats or, if asked, base64 of float32."""
     texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
     data = []
     for index, text in enumerate(texts):
-        packed = struct.pack(f"<{dimensions}f", *vector_of(text, dimensions))
+        vector = embed(text) if embed else vector_of(text, dimensions)
+        packed = struct.pack(f"<{len(vector)}f", *vector)
         as_text = body.get("encoding_format") == "base64"
-        vector = b64encode(packed).decode() if as_text else list(struct.unpack(f"<{dimensions}f", packed))
-        data.append({"object": "embedding", "index": index, "embedding": vector})
+        sent = b64encode(packed).decode() if as_text else list(struct.unpack(f"<{len(vector)}f", packed))
+        data.append({"object": "embedding", "index": index, "embedding": sent})
     used = 1 + sum(map(len, texts)) // 4
     usage = {"prompt_tokens": used, "total_tokens": used}
     return {"object": "list", "data": data, "model": body["model"], "usage": usage}
