@@ -93,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
     ask = add("ask", "Ask one question; stdout is the answer alone.")
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
-    memory = add("memory", "Look into a user's long-term memory, edit its blocks, carry it elsewhere, or erase it.")
+    memory = add("memory", "Look into a user's long-term memory, edit it, carry it elsewhere, or erase it.")
     memory.add_argument(
         "action",
         choices=[
@@ -112,8 +112,8 @@ def parser() -> argparse.ArgumentParser:
         ],
         help="show ID: one memory with its past and its messages; why QUERY: what a question brings up and why the "
         "rest is not; split ID: make other wordings memories of their own again; blocks: core memory, or with a "
-        "LABEL all versions of that block; edit LABEL: change a block in $EDITOR; "
-        "undo [LABEL]: take back an edit (again: take back the undo); reindex: after a change of embedder; "
+        "LABEL all versions of that block; edit LABEL or ID: change a block, or a memory, in $EDITOR; "
+        "undo [LABEL or ID]: take back an edit (again: take back the undo); reindex: after a change of embedder; "
         "export USER: everything of a user as JSON Lines, without checkpoints; import FILE: an export, into a user who "
         "has nothing yet; forget-user USER: erase everything of a user from all files",
     )

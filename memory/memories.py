@@ -97,9 +97,9 @@ class Memories:
     ) -> tuple[Memory, bool]:
         """Keep a statement made at a time, now by default; return it and whether it is new.
 
-        The same again is counted, in other words merged: nothing is stored twice. What it `replaces` by id, and what it
-        contradicts (memory/frames.py), is the past from then on. Raises ValueError for a blank text, Forgotten for what
-        was said before the user wished it forgotten.
+        The same again is counted, in other words merged: nothing is stored twice. What it `replaces` by id, other words
+        for the same too, and what it contradicts (memory/frames.py), is the past from then on. Raises ValueError for a
+        blank text, Forgotten for what was said before the user wished it forgotten.
         """
         text, replaces, moment = clean(text).strip(), clean(replaces), stamp(at or self.clock())
         if not text:
@@ -111,10 +111,12 @@ class Memories:
         was_there: list[bool] = []
 
         def change(seen: Mapping[str, Value | None]) -> dict[str, Value | None]:
-            key = ids[0] if seen[ids[0]] else ids[1]
+            old = seen.get(replaces)
+            is_reworded = ids[1] == replaces and old is not None and wording(old["text"]) != wording(text)
+            key = ids[0] if seen[ids[0]] or is_reworded else ids[1]
             was_there[:] = [seen[key] is not None]
             written: dict[str, Value | None] = {key: said.into(seen[key])}
-            if (old := seen.get(replaces)) and replaces != key:
+            if old and replaces != key:
                 written[replaces] = ended(old, by=key, at=moment)
             return written
 
