@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.clients import close_client
+from memory.clients import close_client, open_client
 from memory.errors import StoreError, Unwritable
 from memory.record import Scope
 from memory.schema import DERIVED, GONE, IN_CHROMA, SPACE, get_meta, set_meta
@@ -44,15 +44,15 @@ log = logging.getLogger(__name__)
 
 
 class Chroma:
-    """The collection of one record, on a server or in a folder.
+    """The collection of one record, in a folder or on a server at a URL, opened at its first use.
 
     A folder is ours alone, but its client does not notice what other processes write.
     """
 
-    def __init__(self, db: Database, connect: Callable[[], "ClientAPI"], *, folder: Path | None) -> None:
+    def __init__(self, db: Database, place: Path | str) -> None:
         self._db = db
-        self._connect = connect
-        self._folder = folder
+        self._place = place
+        self._folder = place if isinstance(place, Path) else None
         self._lock = RLock()
         self._client: ClientAPI | None = None
         self._collection: Collection | None = None
@@ -201,7 +201,7 @@ class Chroma:
 
     def _open(self) -> None:
         self.close()
-        self._client = self._connect()
+        self._client = open_client(self._place)
         self._collection = self._checked(self._client)
         self._generation = self._read_generation()
 
@@ -216,7 +216,7 @@ class Chroma:
         """Delete everything, so that no file holds what was deleted before; the record fills it again."""
         with self._lock, self._db.indexing():
             if self._folder is None:
-                self._client = self._client or self._connect()
+                self._client = self._client or open_client(self._place)
                 for name in self._collections(self._client):
                     self._client.delete_collection(name)
             self._start_anew()
@@ -249,17 +249,13 @@ class Chroma:
         name = family_of(record) + hashlib.sha256(fingerprint.encode()).hexdigest()[:8]
         for other in self._collections(client, but=name):
             client.delete_collection(other)
-        collection = self._collection_named(client, name)
+        options: Any = {"embedding_function": None, "configuration": {"hnsw": {"space": "cosine"}}}
+        collection = client.get_or_create_collection(name, **options)
         if not known <= collection.count() <= known + pending:
             client.delete_collection(name)
-            collection = self._collection_named(client, name)
+            collection = client.create_collection(name, **options)
             self._note_empty()
         return collection
-
-    def _collection_named(self, client: "ClientAPI", name: str) -> "Collection":
-        return client.get_or_create_collection(
-            name, embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
-        )
 
     def _read_generation(self) -> int:
         with self._db.reading() as session:

@@ -12,24 +12,17 @@ if TYPE_CHECKING:
 _spelling = count()
 
 
-def open_folder(path: Path) -> "ClientAPI":
-    """Open an embedded Chroma of our own."""
+def open_client(place: Path | str) -> "ClientAPI":
+    """Open an embedded Chroma of our own in a folder, or connect to `chroma run` at a URL."""
     import chromadb  # takes over a second; a small store is searched without it
     from chromadb.config import Settings
 
-    # Chroma shares one system per spelling of a path: with our own spelling it is ours to close and reopen.
-    own = f"{path}/{'./' * (next(_spelling) % 64)}"
-    return chromadb.PersistentClient(own, settings=Settings(anonymized_telemetry=False))
-
-
-def open_server(url: str) -> "ClientAPI":
-    """Connect to `chroma run`."""
-    import chromadb
-    from chromadb.config import Settings
-
-    parts = urlsplit(url)
-    secure = parts.scheme == "https"
     settings = Settings(anonymized_telemetry=False)
+    if isinstance(place, Path):
+        # Chroma shares one system per spelling of a path: with our own spelling it is ours to close and reopen.
+        return chromadb.PersistentClient(f"{place}/{'./' * (next(_spelling) % 64)}", settings=settings)
+    parts = urlsplit(place)
+    secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 8000)
     return chromadb.HttpClient(parts.hostname or "localhost", port, ssl=secure, settings=settings)
 

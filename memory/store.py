@@ -15,7 +15,6 @@ from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, 
 
 from memory import filters
 from memory.chroma import Chroma
-from memory.clients import open_folder, open_server
 from memory.editing import Change, Values
 from memory.embedding import Embedder
 from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
@@ -59,7 +58,7 @@ def open_store(
         db = open_database(place, database_url)
         stack.callback(db.close)
         prepare(db)
-        chroma = open_chroma(db, place / "chroma", chroma_url)
+        chroma = Chroma(db, place / "chroma" if chroma_url is None else chroma_url)
         vectors = Vectors(db, chroma, exact_max=exact_max)
         store = ChromaStore(db, index_from(index, embedder), vectors, chroma, ttl=ttl)
         stack.callback(store.close)
@@ -73,13 +72,6 @@ def open_database(home: Path, url: str | None) -> Database:
     from memory.postgres import Postgres  # needs the extra `postgres`
 
     return Postgres(url)
-
-
-def open_chroma(db: Database, folder: Path, url: str | None) -> Chroma:
-    """Prepare Chroma, to be opened at its first use."""
-    if url is None:
-        return Chroma(db, lambda: open_folder(folder), folder=folder)
-    return Chroma(db, lambda: open_server(url), folder=None)
 
 
 class ChromaStore(BaseStore):
