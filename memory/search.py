@@ -4,20 +4,18 @@ The record has the last word: what is gone or expired is in no answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
 
-import numpy as np
 from langgraph.store.base import SearchItem
-from numpy.typing import NDArray
 
 from memory import filters
 from memory.fusion import Fused, fuse
 from memory.indexing import Index
 from memory.record import Record, Scope, Stored
 from memory.upkeep import Legs
-from memory.vectors import CANDIDATES
+from memory.vectors import CANDIDATES, Matrix
 
 Allowed = dict[int, Stored]
 """What a filter leaves of a scope, last updated first."""
@@ -42,13 +40,18 @@ class Hit(SearchItem):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked: of which namespaces, in which words, under which conditions, and how much of the answer."""
+    """What is asked: of which namespaces, in which words, under which conditions, and how much of the answer.
+
+    Words count beside meaning if `hybrid`; with `neighbours`, those in time lend each other a share.
+    """
 
     scope: Scope
     text: str
-    condition: Mapping[str, Any] = field(default_factory=dict)
+    condition: Mapping[str, Any]
     limit: int
     offset: int = 0
+    hybrid: bool = True
+    neighbours: bool = False
 
 
 class Search:
@@ -63,7 +66,7 @@ class Search:
         """Answer by what was found, best first, and after it everything else, until the page is full."""
         meaning = self._index.query(question.text)
         allowed = allow(self._record, question)
-        ranking = self._rank(question, meaning, allowed, both=self._index.hybrid or meaning is None)
+        ranking = self._rank(question, meaning, allowed)
         hits = self._read(ranking[question.offset :], question.scope)
         missing = question.limit - len(hits)
         if missing <= 0 or len(ranking) >= question.offset + question.limit:
@@ -73,12 +76,10 @@ class Search:
         scores = {} if meaning is None else self._legs.vectors.of([stored.id for stored in rest], meaning)
         return [*hits, *(Hit(stored, scores.get(stored.id)) for stored in rest)]
 
-    def find(self, question: Question, *, neighbours: bool = False) -> list[Hit]:
-        """Answer by what either leg found, in the fused order; neighbours in time lend each other a share."""
+    def find(self, question: Question) -> list[Hit]:
+        """Answer by what either leg found, in the fused order."""
         meaning = self._index.query(question.text)
-        allowed = allow(self._record, question)
-        threads = self._record.threads(question.scope) if neighbours else ()
-        return self._read(self._rank(question, meaning, allowed, both=True, threads=threads), question.scope)
+        return self._read(self._rank(question, meaning, allow(self._record, question)), question.scope)
 
     def _read(self, ranking: list[Fused[int]], scope: Scope) -> list[Hit]:
         rows = self._record.rows([fused.key for fused in ranking])
@@ -90,16 +91,9 @@ class Search:
             return self._record.page(scope, limit=missing, offset=start, without=found)
         return [stored for item, stored in allowed.items() if item not in found][start : start + missing]
 
-    def _rank(
-        self,
-        question: Question,
-        meaning: NDArray[np.float32] | None,
-        allowed: Allowed | None,
-        *,
-        both: bool,
-        threads: Sequence[Sequence[int]] = (),
-    ) -> list[Fused[int]]:
-        vector, keyword = self._scores(question, meaning, allowed, both=both, threads=threads)
+    def _rank(self, question: Question, meaning: Matrix | None, allowed: Allowed | None) -> list[Fused[int]]:
+        threads = self._record.threads(question.scope) if question.neighbours else ()
+        vector, keyword = self._scores(question, meaning, allowed, threads)
         kept = vector.keys() | keyword.keys()
         kept = kept & allowed.keys() if allowed is not None else kept - self._record.expired(question.scope)
         return fuse(
@@ -110,17 +104,12 @@ class Search:
         )
 
     def _scores(
-        self,
-        question: Question,
-        meaning: NDArray[np.float32] | None,
-        allowed: Allowed | None,
-        *,
-        both: bool,
-        threads: Sequence[Sequence[int]],
+        self, question: Question, meaning: Matrix | None, allowed: Allowed | None, threads: Sequence[Sequence[int]]
     ) -> tuple[dict[int, float], dict[int, float]]:
         """Score by each leg, exactly: everything in a small scope or under a filter, else the best of each."""
         scope, vectors = question.scope, self._legs.vectors
-        keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if both else {}
+        by_words = question.hybrid or meaning is None
+        keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if by_words else {}
         if meaning is None:
             return {}, keyword
         if allowed is not None:

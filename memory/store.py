@@ -157,8 +157,9 @@ class ChromaStore(BaseStore):
         """
         if self._search is None:
             raise StoreError("this store was opened with index=None and cannot search; open it with an index")
-        question = self._question((namespace_prefix, *beside), query, filter, limit, 0)
-        return self._search.find(question, neighbours=neighbours) if limit > 0 and query.strip() else []
+        how = {"limit": limit, "neighbours": neighbours}
+        question = self._question(namespace_prefix, *beside, text=query, condition=filter, **how)
+        return self._search.find(question) if limit > 0 and query.strip() else []
 
     def explain(
         self,
@@ -201,14 +202,13 @@ class ChromaStore(BaseStore):
         self._upkeep.close()
 
     def _question(
-        self, prefixes: Sequence[Any], text: str, condition: Mapping[str, Any] | None, limit: int, offset: int
+        self, *prefixes: Sequence[str], text: str, condition: Mapping[str, Any] | None, **how: Any
     ) -> Question:
         filters.check(condition or {})
         if text.strip():
             self._upkeep.check()
             self._upkeep.catch_up(AT_ONCE)
-        scope = self._record.scope(*prefixes)
-        return Question(scope=scope, text=text, condition=condition or {}, limit=limit, offset=max(offset, 0))
+        return Question(scope=self._record.scope(*prefixes), text=text, condition=condition or {}, **how)
 
     def _get(self, ops: Sequence[GetOp]) -> list[Stored | None]:
         askable = [op for op in ops if isinstance(op.key, str) and is_storable(op.key)]
@@ -220,7 +220,8 @@ class ChromaStore(BaseStore):
         if op.limit <= 0:
             return []
         text = op.query if op.query and self._search else ""
-        question = self._question((op.namespace_prefix,), text, op.filter, op.limit, op.offset)
+        how = {"limit": op.limit, "offset": max(op.offset, 0), "hybrid": self._index is not None and self._index.hybrid}
+        question = self._question(op.namespace_prefix, text=text, condition=op.filter, **how)
         hits = self._search.page(question) if self._search and text.strip() else self._list(question)
         if op.refresh_ttl:
             self._refresh(hits)
