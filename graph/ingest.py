@@ -19,10 +19,6 @@ Told = Callable[[float, int, int], None]
 """(files done, with the part of the one under way; files in all; passages written)."""
 
 
-def tell_nobody(done: float, total: int, passages: int) -> None:
-    """Hear of the progress and do nothing."""
-
-
 @dataclass(kw_only=True)
 class Report:
     """What came of it, by names. `failed`, `skipped` and `notes` come with the reason."""
@@ -45,7 +41,7 @@ class Intake:
         docs: Documents,
         *,
         limits: Limits | None = None,
-        told: Told = tell_nobody,
+        told: Told = lambda done, total, passages: None,
         resolve: Resolve = resolve,
         reader: Reader | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from langgraph.store.base import BaseStore, PutOp
@@ -12,7 +12,7 @@ from memory.labels import label
 from memory.owner import everything, owned
 from memory.secrets import mask
 from memory.text import clean
-from memory.times import now
+from memory.times import now, stamp
 
 TITLE_CHARS = 80
 
@@ -48,11 +48,11 @@ class Catalogue:
 
     def noting(self, thread: str, first: str) -> PutOp:
         """Return what notes a turn of a thread; `first` is what a new thread begins with."""
-        stamp = self.stamp()
+        at = stamp(self.clock())
         known = self.get(thread)
         title = known.title if known else " ".join(mask(clean(first)).split())[:TITLE_CHARS]
-        fresh = Thread(id=thread, title=title, began=stamp, used=stamp, turns=0)
-        return self.writing(replace(known or fresh, used=stamp, turns=(known.turns if known else 0) + 1))
+        fresh = Thread(id=thread, title=title, began=at, used=at, turns=0)
+        return self.writing(replace(known or fresh, used=at, turns=(known.turns if known else 0) + 1))
 
     def note(self, thread: str, first: str) -> None:
         """Note a turn of a thread."""
@@ -60,13 +60,9 @@ class Catalogue:
 
     def close(self, thread: str, abstract: str) -> None:
         """Write the abstract of a thread that has ended."""
-        stamp = self.stamp()
-        known = self.get(thread) or Thread(id=thread, title="", began=stamp, used=stamp, turns=0)
-        self.store.batch([self.writing(replace(known, abstract=mask(clean(abstract)), closed=stamp))])
-
-    def stamp(self) -> str:
-        """Return the clock's time, fine enough to tell a close from what was said right after it."""
-        return self.clock().astimezone(UTC).isoformat(timespec="microseconds")
+        at = stamp(self.clock())
+        known = self.get(thread) or Thread(id=thread, title="", began=at, used=at, turns=0)
+        self.store.batch([self.writing(replace(known, abstract=mask(clean(abstract)), closed=at))])
 
     def writing(self, thread: Thread) -> PutOp:
         """Return what writes an entry; what can be searched of it is its abstract."""

@@ -42,11 +42,6 @@ class Judged:
         return getattr(self.hit, "parts", {})
 
 
-def no_objection(value: dict[str, Any]) -> str:
-    """Object to nothing."""
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is looked for. `threshold` is the least cosine; None: the embedder's own, and near that of the best hit.
@@ -57,7 +52,7 @@ class Wanted:
     limit: int
     threshold: float | None = None
     path: str = "text"
-    objection: Callable[[dict[str, Any]], str] = no_objection
+    objection: Callable[[dict[str, Any]], str] = lambda value: ""
 
 
 def close_hits(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:

@@ -7,7 +7,7 @@ and stores nothing; a passage longer than an embedder reads is embedded in parts
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memory.text import cut
@@ -205,7 +205,7 @@ def block_at(lines: Sequence[str], n: int, kind: Kind) -> Block:
         block = Block(lines=0, kind="lines" if kind == "code" else "prose")
     while end < len(lines) and not lines[end].strip():
         end += 1
-    return Block(**{**vars(block), "lines": end - n})
+    return replace(block, lines=end - n)
 
 
 def heading(lines: Sequence[str], n: int) -> Block | None:
