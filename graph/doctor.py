@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -47,7 +47,8 @@ class Ill(Exception):
 
 def examine(settings: Settings) -> Iterator[Finding]:
     """Check everything in the order in which a start needs it."""
-    for what, check in CHECKS.items():
+    for check in CHECKS:
+        what = check.__name__
         try:
             yield Finding(what=what, ok=True, told=check(settings))
         except Exception as error:  # every failure is a finding
@@ -201,17 +202,4 @@ def spans(settings: Settings) -> str:
         return f"sent by {', '.join(settings.spans)}" if tracing else "off: nothing leaves this machine"
 
 
-CHECKS: dict[str, Callable[[Settings], str]] = {
-    "python": python,
-    "packages": packages,
-    "home": home,
-    "disk": disk,
-    "threads": threads,
-    "memory": memory,
-    "chroma": chroma,
-    "embedder": embedder,
-    "model": model,
-    "key": key,
-    "endpoint": endpoint,
-    "spans": spans,
-}
+CHECKS = (python, packages, home, disk, threads, memory, chroma, embedder, model, key, endpoint, spans)
