@@ -71,9 +71,11 @@ class Spans(BaseCallbackHandler):
         stop = outputs.get("stop_reason") if isinstance(outputs, dict) else None
         self.end(run_id, {"palimpsest.stop_reason": str(stop or "")} if is_turn else attributes_of(outputs))
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
-        """Close it as failed, or as one that waits for a person."""
+    def failed(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
+        """Close a span as failed, or as one that waits for a person."""
         self.end(run_id, error=error)
+
+    on_chain_error = on_tool_error = on_llm_error = failed
 
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **told: Any) -> None:
         """Open the span of an attempt of a tool."""
@@ -83,10 +85,6 @@ class Spans(BaseCallbackHandler):
     def on_tool_end(self, output: Any, *, run_id: UUID, **told: Any) -> None:
         """Close it."""
         self.end(run_id)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
-        """Close it as failed."""
-        self.end(run_id, error=error)
 
     def on_chat_model_start(self, serialized: Any, messages: Any, *, run_id: UUID, **told: Any) -> None:
         """Open the span of a call of a model."""
@@ -100,10 +98,6 @@ class Spans(BaseCallbackHandler):
         usage = getattr(message, "usage_metadata", None) or {}
         counted = {f"gen_ai.usage.{name}": usage.get(name) for name in ("input_tokens", "output_tokens")}
         self.end(run_id, {name: number for name, number in counted.items() if number})
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **told: Any) -> None:
-        """Close it as failed."""
-        self.end(run_id, error=error)
 
 
 def attributes_of(outputs: Any) -> dict[str, Any]:
