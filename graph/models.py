@@ -9,7 +9,6 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPException
-from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
@@ -75,15 +74,14 @@ def openai_model(model: str, settings: Settings) -> BaseChatModel:
         raise BadSetting(
             f"model {model!r} needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set"
         )
-    options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
     return ChatOpenAI(
         model=model,
+        base_url=settings.base_url or None,
         api_key=key_of(settings),
         timeout=settings.timeout_s,
         max_retries=settings.max_retries,
         use_responses_api=False,
         stream_usage=True,
-        **options,
     )
 
 
@@ -173,14 +171,13 @@ def build_embedder(settings: Settings) -> Embedder | None:
 
     if not settings.api_key and not settings.base_url:
         raise BadSetting("PALIMPSEST_EMBEDDINGS needs OPENAI_API_KEY or OPENAI_BASE_URL; neither is set")
-    options: dict[str, Any] = {"base_url": settings.base_url} if settings.base_url else {}
     embeddings = OpenAIEmbeddings(
         model=name,
+        base_url=settings.base_url or None,
         api_key=key_of(settings),
         timeout=settings.timeout_s,
         max_retries=settings.max_retries,
         check_embedding_ctx_length=False,  # it would download a tokenizer
-        **options,
     )
     try:
         dims = len(embeddings.embed_query("length"))
