@@ -18,7 +18,7 @@ from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
 from nodes.grounds import objection, too_long_a_name
-from nodes.lines import json_tokens
+from nodes.lines import in_parts, json_tokens
 from nodes.quoting import as_json
 from nodes.stated import is_supposed, stated
 from nodes.text import THINKING
@@ -98,19 +98,8 @@ def lines_of(said: Sequence[Saying]) -> str:
 
 def batches(said: Sequence[Saying], limit: int) -> list[list[Saying]]:
     """Part messages into requests of about `limit` tokens at most; a longer one goes in pieces, none of it lost."""
-    parts: list[list[Saying]] = []
-    room = 0
-    for one in (
-        replace(whole, text=piece) for whole in said for piece in pieces(whole.text, limit // 2, cost=json_tokens)
-    ):
-        tokens = text_tokens(lines_of([one]))
-        if parts and tokens <= room:
-            parts[-1].append(one)
-            room -= tokens
-        else:
-            parts.append([one])
-            room = limit - tokens
-    return parts
+    short = (replace(one, text=piece) for one in said for piece in pieces(one.text, limit // 2, cost=json_tokens))
+    return in_parts(short, limit, cost=lambda one: text_tokens(lines_of([one])))
 
 
 def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = ()) -> Extraction:
@@ -119,7 +108,10 @@ def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = 
     `known` are the texts of the memories that the extractor was shown: they ground nothing.
     """
     text = THINKING.sub("", answer[:MAX_ANSWER_CHARS])
-    read = [list(objects_in(one)) for one in (text, TRAILING_COMMA.sub("", text))]
+    read = [
+        [found for found in all_objects(one) if found.keys() & {"memories", "facts"}]
+        for one in (text, TRAILING_COMMA.sub("", text))
+    ]
     found = max(read, key=len) or [entries_in(text)]
     texts = {one.id: one.text for one in said}
     memories = [one for one in parts(found, "memories", Statement) if is_stated(one, texts.get(one.source, ""), known)]
@@ -129,11 +121,6 @@ def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = 
         facts = [one for one in facts if not objection(one.value, said=[texts[one.source]], read=[])]
         facts = [one for one in facts if not too_long_a_name(one.key, said=[texts[one.source]])]
     return Extraction(memories=memories, facts=facts, failed="" if any(read) else NO_ANSWER)
-
-
-def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Yield each JSON object in a text that has one of the two lists."""
-    return (value for value in all_objects(text) if value.keys() & {"memories", "facts"})
 
 
 def entries_in(text: str) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """Messages as JSON lines for the requests of the housekeeping: all that they hold, in words, in pieces of a size."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from langchain_core.messages import AIMessage, AnyMessage
 
 from nodes.media import in_words
 from nodes.quoting import as_json
 from nodes.tokens import pieces, text_tokens
+
+T = TypeVar("T")
 
 ID_CHARS = 100
 """Characters of a message's id that are shown; a provider's have some forty."""
@@ -47,26 +50,30 @@ def json_tokens(value: object) -> int:
     return text_tokens(as_json(value))
 
 
-def in_parts(lines: Iterable[str], limit: int) -> list[str]:
-    """Join lines to parts of at most `limit` tokens, or of one line that is longer."""
-    parts: list[str] = []
+def in_parts(lines: Iterable[T], limit: int, *, cost: Callable[[T], int]) -> list[list[T]]:
+    """Part lines in their order into groups that cost at most `limit`, or of one line that costs more."""
+    parts: list[list[T]] = []
     room = 0
     for line in lines:
-        tokens = text_tokens(line) + 1
-        if parts and tokens <= room:
-            parts[-1] += f"\n{line}"
-            room -= tokens
+        room -= (tokens := cost(line))
+        if parts and room >= 0:
+            parts[-1].append(line)
         else:
-            parts.append(line)
+            parts.append([line])
             room = limit - tokens
     return parts
+
+
+def line_tokens(line: str) -> int:
+    """Estimate the tokens of a line with its end."""
+    return text_tokens(line) + 1
 
 
 def newest_lines(lines: Sequence[str], limit: int) -> list[str]:
     """Return the newest lines that together have at most `limit` tokens."""
     kept: list[str] = []
     for line in reversed(lines):
-        limit -= text_tokens(line) + 1
+        limit -= line_tokens(line)
         if limit < 0:
             break
         kept.insert(0, line)

@@ -16,7 +16,7 @@ from nodes.calls import Failure, Plan, Reply, Request, Update, reason_of
 from nodes.context import Context, context_of
 from nodes.cut import is_over, leaving, window_of
 from nodes.kinds import unfiled
-from nodes.lines import in_parts, lines_of
+from nodes.lines import in_parts, line_tokens, lines_of
 from nodes.quoting import as_json
 from nodes.state import State
 from nodes.summary import Summary, are_chinese, read_summary, shortened, summary_of, with_identifiers, with_open
@@ -34,10 +34,10 @@ def summarize(state: State, runtime: Runtime[Context]) -> Plan:
     summary = previous
     window = window_of(state, context)
     most = min(context.summary_tokens, window // 2)
-    parts = in_parts(lines_of(old, longest=window // 2), window)
+    parts = in_parts(lines_of(old, longest=window // 2), window, cost=line_tokens)
     chinese = are_chinese(state["messages"])
     for part in parts:
-        made = yield from continued(summary, part, context, chinese=chinese)
+        made = yield from continued(summary, "\n".join(part), context, chinese=chinese)
         if isinstance(made, str):
             return unchanged(watch, made)
         summary = shortened(with_open(made, summary), most)
