@@ -21,6 +21,7 @@ from graph.telling import tree_of
 from memory.catalogue import Catalogue, Thread
 from memory.ledger import Ledger
 from memory.memories import Memories, Memory
+from memory.memories import found as remembered
 from memory.outputs import Outputs
 from memory.transcript import Transcript
 from nodes.bringing import considered
@@ -93,12 +94,13 @@ def why_memory(arguments: argparse.Namespace, memories: Memories, context: Conte
     if not arguments.query.strip():
         raise BadSetting('memory why needs a question, for example: palimpsest memory why "what may I eat?"')
     rows = considered(memories.store, arguments.query, context, user=context.user)[: arguments.limit]
-    lines = []
+    lines, found = [], []
     for row in rows:
+        one = remembered(row.hit)
         legs = "  ".join(f"{name} {row.parts.get(name) or 0:.2f}" for name in ("vector", "keyword"))
         told = f"left out: {row.left_out}" if row.left_out else "brought up"
-        lines.append(f"{row.memory.id}  {legs}  {told}  {' '.join(row.memory.text.split())}")
-    found = [{**asdict(row.memory), "legs": row.parts, "left_out": row.left_out} for row in rows]
+        lines.append(f"{one.id}  {legs}  {told}  {' '.join(one.text.split())}")
+        found.append({**asdict(one), "legs": row.parts, "left_out": row.left_out})
     return show(found, lines, as_json=arguments.json)
 
 

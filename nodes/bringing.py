@@ -5,8 +5,8 @@ Nothing at all is a fine answer. What always stands in the prompt, core memory a
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -27,15 +27,6 @@ SAID, SAID_CHARS = 3, 500
 """Messages of earlier conversations that a question which refers to them brings up at most, and characters of each."""
 
 NO_ROOM = "no room in {tokens} tokens (recall_tokens)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Considered:
-    """A memory that was found, what each leg of the search gave it, and why it is not brought up; empty if it is."""
-
-    memory: Memory
-    parts: dict[str, Any]
-    left_out: str
 
 
 def trigger_in(question: str, context: Context) -> str:
@@ -61,7 +52,7 @@ def is_searched(context: Context, trigger: str) -> bool:
 def brought_up(question: str, runtime: Any, trigger: str = "") -> list[RecalledMemory]:
     """Return what is brought up on a question within its tokens: memories first, what was said earlier last."""
     context, user, thread, store = context_of(runtime), user_of(runtime), thread_of(), runtime.store
-    own = [one.memory for one in considered(store, question, context, user=user) if not one.left_out]
+    own = [found(one.hit) for one in considered(store, question, context, user=user) if not one.left_out]
     options = {"limit": context.recall_k, "threshold": context.recall_threshold}
     rows = [shown(*one) for one in with_shared(own, runtime, question, **options)]
     rows += map(shown_thread, Catalogue(store, user=user).search(question, limit=ABSTRACTS, but=thread))
@@ -70,19 +61,13 @@ def brought_up(question: str, runtime: Any, trigger: str = "") -> list[RecalledM
     return [row for row, fits in zip(rows, fitting(rows, context.recall_tokens), strict=True) if fits]
 
 
-def considered(store: BaseStore, question: str, context: Context, *, user: str) -> list[Considered]:
+def considered(store: BaseStore, question: str, context: Context, *, user: str) -> list[Judged]:
     """Return every memory that was found on a question, those that are brought up first, and why the others are not."""
     memories = Memories(store, user=user)
     judged = memories.judged(question, limit=context.recall_k, threshold=context.recall_threshold)
-    rows = [shown(found(one.hit)) for one in judged if not one.left_out]
-    fits = iter(fitting(rows, context.recall_tokens))
-    return [as_considered(one, context, fits) for one in judged]
-
-
-def as_considered(one: Judged, context: Context, fits: Iterator[bool]) -> Considered:
-    """Write a judged hit; of those that are not left out, `fits` says which have room."""
-    left_out = one.left_out or ("" if next(fits) else NO_ROOM.format(tokens=context.recall_tokens))
-    return Considered(memory=found(one.hit), parts=dict(one.parts), left_out=left_out)
+    fits = iter(fitting([shown(found(one.hit)) for one in judged if not one.left_out], context.recall_tokens))
+    no_room = NO_ROOM.format(tokens=context.recall_tokens)
+    return [one if one.left_out or next(fits) else replace(one, left_out=no_room) for one in judged]
 
 
 def fitting(rows: Sequence[RecalledMemory], tokens: int) -> list[bool]:
