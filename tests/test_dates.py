@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.dates import RULES, absolute
+from nodes.dates import ONES, RULES, TEENS, TENS, absolute
 
 WEDNESDAY = datetime(2026, 12, 2, 9, tzinfo=UTC)
 
@@ -36,6 +36,12 @@ WEDNESDAY = datetime(2026, 12, 2, 9, tzinfo=UTC)
         ("三天后交稿，两个星期前动笔", "三天后（2026-12-05）交稿，两个星期前（2026-11-18）动笔"),
         ("去年在北京，明年三月去成都", "去年（2025）在北京，明年（2027）三月去成都"),
         ("下个月搬家，本周日看房", "下个月（2027-01）搬家，本周日（2026-12-06）看房"),
+        ("大前年买的，２０天前卖了", "大前年（2023）买的，２０天前（2026-11-12）卖了"),
+        ("去年今天订婚", "去年今天（2025）订婚"),
+        (
+            "a year ago today, last Fri. and last  Sunday",
+            "a year ago today (2025), last Fri. (2026-11-27) and last  Sunday (2026-11-29)",
+        ),
     ],
 )
 def test_a_relative_time_gets_its_date(text: str, expected: str):
@@ -59,10 +65,52 @@ def test_a_relative_time_gets_its_date(text: str, expected: str):
         "上海下雨，下面说",
         "an hour ago",
         "2020年前后",
+        "3.5 years ago, 1,000 days ago, 2-3 days ago",
+        "two or three days ago, half a year ago, two years and three months ago",
+        "三四天前，十几天前，三十多天前，3.5年前，两年零三个月前，一年三个月前，一千天前",
+        "He next sat down",
     ],
 )
 def test_what_has_a_date_or_none_that_is_sure_is_left_alone(text: str):
     assert absolute(text, WEDNESDAY) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "请说明天气怎么样",
+        "目前天气很好，目前年龄41岁",
+        "然后天亮了，以后天天跑步",
+        "以前年轻，如今年轻人少了",
+        "早上周会，晚上月亮很圆",
+        "日本月饼",
+    ],
+)
+def test_a_word_that_only_holds_the_letters_of_a_time_is_left_alone(text: str):
+    assert absolute(text, WEDNESDAY) == text
+
+
+@given(st.integers(1, 199))
+def test_a_number_is_the_same_in_digits_and_in_either_language(n: int):
+    days = (WEDNESDAY - timedelta(days=n)).date().isoformat()
+    assert absolute(f"{n} days ago", WEDNESDAY) == f"{n} days ago ({days})"
+    for words in (f"{in_chinese(n)}天前", f"{n}天前"):
+        assert absolute(words, WEDNESDAY) == f"{words}（{days}）"
+    if n < 100:
+        assert absolute(f"{in_english(n)} days ago", WEDNESDAY) == f"{in_english(n)} days ago ({days})"
+
+
+def in_chinese(n: int) -> str:
+    hundreds, tens, ones = n // 100, n // 10 % 10, n % 10
+    digits = "零一二三四五六七八九"
+    ten = ("" if not tens else "十" if n < 20 else f"{digits[tens]}十") or ("零" if hundreds and ones else "")
+    return f"{digits[hundreds] + '百' if hundreds else ''}{ten}{digits[ones] if ones else ''}"
+
+
+def in_english(n: int) -> str:
+    first = [*ONES, *TEENS]
+    tens, ones = TENS[n // 10 - 2], n % 10
+    return first[n - 1] if n < 20 else f"{tens}-{first[ones - 1]}" if ones else tens
 
 
 def test_a_week_begins_on_monday_and_last_friday_is_the_one_before():
