@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from graph.records import Command, memory_line, named_memory, opened_store, show
 from graph.settings import BadSetting, CannotStart, Settings
+from graph.texts import ENGLISH, Say
 from memory.block_specs import DEFAULT_BLOCKS, BlockRefused
 from memory.blocks import Author, Block, Blocks, Edit
 from memory.memories import Memories, Memory, Source
@@ -56,7 +57,8 @@ def list_blocks(arguments: argparse.Namespace, settings: Settings, context: Cont
     with opened_store(settings) as store:
         blocks = blocks_in(store, context)
         found = blocks.history(arguments.query) if arguments.query else blocks.all()
-    return show([told(one) for one in found], [written(one) for one in found], as_json=arguments.json)
+    say = Say(settings.language)
+    return show([told(one) for one in found], [written(one, say) for one in found], arguments, say)
 
 
 def told(block: Block) -> dict[str, Any]:
@@ -65,11 +67,13 @@ def told(block: Block) -> dict[str, Any]:
     return {**value.pop("spec"), **value, "chars": len(block.text)}
 
 
-def written(block: Block) -> str:
+def written(block: Block, say: Say = ENGLISH) -> str:
     """Write a block for a person: what it is and who wrote it, then its text."""
-    where = f" in {block.thread} on message {block.message}" if block.thread else ""
-    who = f"{block.action} by {block.by}{where} at {block.at[:19]}" if block.version else "as configured"
-    about = ", ".join(filter(None, [block.spec.read_only * "read-only", f"version {block.version}", who]))
+    where = say(" in {thread} on message {message}", thread=block.thread, message=block.message) if block.thread else ""
+    done, by = say.told(block.action), say.told(block.by)
+    who = say("{action} by {by}{where} at {at}", action=done, by=by, where=where, at=block.at[:19])
+    parts = [say("version {version}", version=block.version), who if block.version else say("as configured")]
+    about = say.joined([say("read-only"), *parts] if block.spec.read_only else parts)
     return "\n".join([f"{block.fill}  {about}", *(f"    {line}" for line in block.text.split("\n") if block.text)])
 
 
@@ -81,20 +85,23 @@ def edit(arguments: argparse.Namespace, settings: Settings, context: Context) ->
         before = blocks_in(store, context).get(arguments.query)
     seen = before.version if arguments.text is None else None
     with new_text(arguments, before.text, settings) as text, opened_store(settings) as store:
-        return concluded(blocks_in(store, context).rewrite(before.spec.label, text, author=PERSON, seen=seen))
+        done = blocks_in(store, context).rewrite(before.spec.label, text, author=PERSON, seen=seen)
+        return concluded(done, settings)
 
 
 def undo(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Bring back what a block said before its last edit or in the version of --to, or what a memory replaced."""
     with opened_store(settings) as store:
         if not is_memory(arguments, context):
-            return concluded(blocks_in(store, context).undo(arguments.query, author=PERSON, version=arguments.to))
+            done = blocks_in(store, context).undo(arguments.query, author=PERSON, version=arguments.to)
+            return concluded(done, settings)
         memories = Memories(store, user=context.user)
         one = named_memory(arguments, memories)
         replaced = [old for old in memories.all(past=True) if old.superseded_by == one.id]
         if not replaced:
             raise CannotStart(f"{one.id} replaced nothing, so there is nothing to bring back")
-        return show_edit(rewritten(one, max(replaced, key=lambda old: old.until or "").text, memories, context))
+        text = max(replaced, key=lambda old: old.until or "").text
+        return show_edit(rewritten(one, text, memories, context), arguments, settings)
 
 
 def is_memory(arguments: argparse.Namespace, context: Context) -> bool:
@@ -108,7 +115,8 @@ def edit_memory(arguments: argparse.Namespace, settings: Settings, context: Cont
         before = named_memory(arguments, Memories(store, user=context.user))
     with new_text(arguments, before.text, settings) as text, opened_store(settings) as store:
         memories = Memories(store, user=context.user)
-        return show_edit(rewritten(named_memory(arguments, memories), text, memories, context))
+        one = rewritten(named_memory(arguments, memories), text, memories, context)
+        return show_edit(one, arguments, settings)
 
 
 def rewritten(one: Memory, text: str, memories: Memories, context: Context) -> Memory:
@@ -156,14 +164,16 @@ def new_text(arguments: argparse.Namespace, before: str, settings: Settings) -> 
     path.parent.rmdir()
 
 
-def show_edit(one: Memory) -> int:
+def show_edit(one: Memory, arguments: argparse.Namespace, settings: Settings) -> int:
     """Print what a memory says now."""
-    return show([asdict(one)], [memory_line(one)], as_json=False)
+    return show([asdict(one)], [memory_line(one)], arguments, Say(settings.language))
 
 
-def concluded(done: Edit) -> int:
+def concluded(done: Edit, settings: Settings) -> int:
     """Print what a block says now."""
-    print(written(done.block) if done.changed else f"unchanged: {written(done.block)}")
+    say = Say(settings.language)
+    block = written(done.block, say)
+    print(block if done.changed else say("unchanged: {block}", block=block))
     return 0
 
 

@@ -15,8 +15,10 @@ from graph.outcomes import USAGE_ERRORS, one_line
 from graph.records import memory_line
 from graph.screen import screen_for
 from graph.session import Session
-from graph.settings import BadSetting, Settings
+from graph.settings import BadSetting, Settings, spoken_language
 from graph.telling import traced
+from graph.texts import Say
+from graph.turn import given
 from memory.blocks import Blocks
 from memory.catalogue import Catalogue
 from memory.facts import Facts
@@ -38,15 +40,18 @@ def chat(arguments: argparse.Namespace, settings: Settings, context: Context) ->
     models = ModelShelf(settings)
     models(context.model)  # one that cannot be built is told before anything is asked
     with open_agent(settings, model=models) as agent:
-        keyboard = Keyboard(history_file(settings.home, context.user))
-        screen = screen_for(as_json=arguments.json)
+        say = Say(settings.language)
+        keyboard = Keyboard(history_file(settings.home, context.user), say=say)
+        screen = screen_for(as_json=arguments.json, say=say)
         session = Session(agent, context=context, keyboard=keyboard, screen=screen, models=models)
         return converse(session, arguments.thread)
 
 
 def talk(agent: Agent, *, thread: str | None = None, context: Context | None = None) -> int:
     """Talk with an agent of your own in this terminal; return 0 if its last answer was one, else 1."""
-    session = Session(agent, context=context or Context(), keyboard=Keyboard(), screen=screen_for(as_json=False))
+    say = Say(spoken_language())
+    keyboard, screen = Keyboard(say=say), screen_for(as_json=False, say=say)
+    session = Session(agent, context=context or Context(), keyboard=keyboard, screen=screen)
     return converse(session, thread)
 
 
@@ -56,7 +61,7 @@ def converse(session: Session, thread: str | None) -> int:
         session.enter(thread or str(uuid4()))
         for text in session.keyboard.messages():
             if not is_command(text):
-                session.say(literal(text))
+                session.answer(given(literal(text)))
             elif not obey(session, text):
                 break
         if session.keyboard.is_live:
@@ -80,28 +85,28 @@ def obey(session: Session, text: str) -> bool:
     if word in ("/quit", "/exit"):
         return False
     if word not in ORDERS:
-        session.screen.note(UNKNOWN.format(word=word))
+        session.screen.note(session.say(UNKNOWN, word=word))
         word = "/help"
     try:
         ORDERS[word].do(session, rest.strip())
     except USAGE_ERRORS as error:
-        session.screen.note(f"palimpsest: {one_line(error)}")
+        session.screen.note(f"palimpsest: {session.say.told(one_line(error))}")
     return True
 
 
 def show_help(session: Session, rest: str) -> None:
     """List the commands."""
-    usages = [f"{usage:<20}{order.about}" for order in ORDERS.values() if (usage := order.usage)]
-    session.screen.show([*usages, *WRITING])
+    usages = [f"{order.usage:<20}{session.say(order.about)}" for order in ORDERS.values()]
+    session.screen.show([*usages, *map(session.say, WRITING)])
 
 
 def trace(session: Session, rest: str) -> None:
     """Show each step as it happens, or those of the last turn."""
     if rest in ("on", "off"):
         session.tracing = rest == "on"
-        session.screen.note(f"trace {rest}")
+        session.screen.note(session.say("trace {state}", state=session.say(rest)))
     else:
-        session.screen.show([line for step in session.values.get("steps", []) for line in traced(step)])
+        session.screen.show([line for step in session.values.get("steps", []) for line in traced(step, session.say)])
 
 
 def memory(session: Session, rest: str) -> None:
@@ -111,7 +116,7 @@ def memory(session: Session, rest: str) -> None:
     if rest:
         session.screen.show(map(memory_line, memories.search(rest, limit=LISTED, threshold=-1.0)))
         return
-    blocks = map(written, Blocks(store, user=user, specs=session.context.blocks).all())
+    blocks = [written(one, session.say) for one in Blocks(store, user=user, specs=session.context.blocks).all()]
     facts = [f"{fact.key}: {fact.value}" for fact in Facts(store, user=user).all()]
     session.screen.show([*blocks, *facts, *map(memory_line, memories.all()[:LISTED])])
 
@@ -133,7 +138,8 @@ def model(session: Session, rest: str) -> None:
     if rest:
         session.models(rest)
         session.context = replace(session.context, model=rest)
-    session.screen.note(f"model: {session.context.model or 'the configured one'}")
+    name = session.context.model or session.say("the configured one")
+    session.screen.note(session.say("model: {name}", name=name))
 
 
 def close(session: Session, rest: str) -> None:

@@ -62,8 +62,11 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def told(message: str, *, code: int) -> int:
-    """Print one line for a person to stderr; return the exit code."""
-    print(f"palimpsest: {message}", file=sys.stderr)
+    """Print one line for a person to stderr, in their language; return the exit code."""
+    from graph.settings import spoken_language
+    from graph.texts import Say
+
+    print(f"palimpsest: {Say(spoken_language()).told(message)}", file=sys.stderr)
     return code
 
 

@@ -24,12 +24,15 @@ from graph.savers import check_thread
 from graph.serve import studio
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
 from graph.telling import asked_for
+from graph.texts import Say
 from graph.turn import given
 from memory.owner import owned
 from memory.text import clean
 from nodes.context import Context, check_tools
 from nodes.text import text_of
 from nodes.toolbox import OWN_TOOLS
+
+ASKS = "may {call} run? Answer in palimpsest chat --thread {thread}"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,7 +105,8 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
         values = agent.invoke(given(text), {"configurable": {"thread_id": thread}}, context=context)
     for line in sources(values):
         print(line, file=sys.stderr)
-    for line in what_failed(values):
+    say = Say(settings.language)
+    for line in what_failed(values, say):
         print(f"palimpsest: {line}", file=sys.stderr)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]
     waits = [pause.value for pause in values.get("__interrupt__", ())]
@@ -113,8 +117,8 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
     elif stop in ANSWERED:
         print(answer)
     else:
-        why = f"may {'; '.join(map(asked_for, waits))} run? Answer in palimpsest chat --thread {thread}"
-        print(f"palimpsest: {why if waits else f'{answer} (thread {thread})'}", file=sys.stderr)
+        asks = say(ASKS, call="; ".join(map(asked_for, waits)), thread=thread) if waits else ""
+        print(f"palimpsest: {asks or say('{answer} (thread {thread})', answer=answer, thread=thread)}", file=sys.stderr)
     return 0 if stop in ANSWERED else 1
 
 

@@ -4,6 +4,7 @@ What is answered goes back to nodes/approval.py; nothing runs that was not appro
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +18,13 @@ from nodes.quoting import as_json
 APPROVE = {"approve", "a", "yes", "y", "ok", "同意", "批准"}
 EDIT = {"edit", "e", "修改"}
 REFUSE = {"refuse", "r", "no", "n", "拒绝", "不同意"}
+BREAK = re.compile(r"[\s,;:，。；：！]+")
+"""Between a decision and its reason; Chinese has no blanks there."""
 
+MAY = "may {call} run?"
 CHOICES = "approve, edit or refuse? "
 UNCLEAR = "write approve, edit or refuse (a, e, r; after refuse, why)"
-NO_OBJECT = 'the arguments must be one JSON object, such as {"to": "Ann"}'
+NO_OBJECT = 'the arguments must be one JSON object, such as {{"to": "Ann"}}'
 
 
 def decide(pauses: Sequence[Interrupt], keyboard: Keyboard, screen: Screen) -> dict[str, Any] | None:
@@ -41,23 +45,24 @@ def decided(pause: Any, keyboard: Keyboard, screen: Screen) -> Any:
     """Ask what one pause waits for; return what to resume with, None at the end of input."""
     if not (isinstance(pause, dict) and "answers" in pause):
         screen.note(asked_for(pause))
-        return keyboard.line("answer: ")
-    screen.note(f"may {asked_for(pause)} run?", *([f"  {pause['problem']}"] if pause.get("problem") else []))
-    while (said := keyboard.line(CHOICES)) is not None:
-        first, _, rest = said.strip().partition(" ")
-        word = first.casefold().strip(",.;:!，。；：！")
+        return keyboard.line(screen.say("answer: "))
+    say = screen.say
+    screen.note(say(MAY, call=asked_for(pause)), *([f"  {pause['problem']}"] if pause.get("problem") else []))
+    while (said := keyboard.line(say(CHOICES))) is not None:
+        first, rest = [*BREAK.split(said.strip(), 1), ""][:2]
+        word = first.casefold().strip(".!")
         if word in APPROVE and not rest:
             return {"decision": "approve"}
         if word in REFUSE:
-            reason = rest.strip() or keyboard.line("why? ") or ""
+            reason = rest.strip() or keyboard.line(say("why? ")) or ""
             return {"decision": "refuse", "reason": reason}
         if word in EDIT:
-            args = rest or keyboard.line("arguments: ", given=as_json(pause["args"]))
+            args = rest or keyboard.line(say("arguments: "), given=as_json(pause["args"]))
             if isinstance(edited := json_of(args), dict):
                 return {"decision": "edit", "args": edited}
-            screen.note(NO_OBJECT)
+            screen.note(say(NO_OBJECT))
         else:
-            screen.note(UNCLEAR)
+            screen.note(say(UNCLEAR))
     return None
 
 

@@ -17,10 +17,15 @@ from graph.ingest import Intake, Report
 from graph.outcomes import print_json
 from graph.records import opened_store, show
 from graph.settings import BadSetting, CannotStart, Settings
+from graph.texts import Say
 from memory.documents import EVERY, SHARED, Documents, File, collections_of, search_documents
 from nodes.context import Context
 
 MAIN = "main"
+DONE = (
+    "added {added}, changed {changed}, unchanged {unchanged}, removed {removed}; "
+    "{passages} passages written; {failed} failed"
+)
 INTERRUPTED = "interrupted; what is done is kept, and the same command goes on"
 
 
@@ -33,7 +38,7 @@ def docs(arguments: argparse.Namespace, settings: Settings, context: Context) ->
         raise BadSetting("--collection needs a name; leave it out for the collection main")
     owner = SHARED if arguments.shared else context.user
     with opened_store(settings) as store:
-        return ACTIONS[arguments.action](store, owner, arguments)
+        return ACTIONS[arguments.action](store, owner, arguments, Say(settings.language))
 
 
 def one_collection(store: BaseStore, owner: str, arguments: argparse.Namespace) -> Documents:
@@ -41,17 +46,19 @@ def one_collection(store: BaseStore, owner: str, arguments: argparse.Namespace) 
     return Documents(store, user=owner, collection=arguments.collection or MAIN)
 
 
-def add(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def add(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """Bring in what is named."""
-    return bring_in(store, owner, arguments, lambda intake: intake.add(arguments.what))
+    return bring_in(store, owner, arguments, say, lambda intake: intake.add(arguments.what))
 
 
-def refresh(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def refresh(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """Look again at what was named before."""
-    return bring_in(store, owner, arguments, Intake.refresh)
+    return bring_in(store, owner, arguments, say, Intake.refresh)
 
 
-def bring_in(store: BaseStore, owner: str, arguments: argparse.Namespace, act: Callable[[Intake], Report]) -> int:
+def bring_in(
+    store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say, act: Callable[[Intake], Report]
+) -> int:
     """Do it under a progress bar, and tell what came of it, also when it was interrupted."""
     code = 0
     with progress() as told:
@@ -64,16 +71,14 @@ def bring_in(store: BaseStore, owner: str, arguments: argparse.Namespace, act: C
     report = intake.report
     for kind, found in (("FAILED", report.failed), ("passed by", report.skipped), ("note", report.notes)):
         for name, reason in found:
-            print(f"{kind}  {name}: {reason}", file=sys.stderr)
+            print(f"{say(kind)}  {name}: {say.told(reason)}", file=sys.stderr)
     if arguments.json:
         print_json(asdict(report))
     else:
-        print(
-            f"added {len(report.added)}, changed {len(report.changed)}, unchanged {report.unchanged}, "
-            f"removed {len(report.removed)}; {report.passages} passages written; {len(report.failed)} failed"
-        )
+        lists = {name: len(getattr(report, name)) for name in ("added", "changed", "removed", "failed")}
+        print(say(DONE, **lists, unchanged=report.unchanged, passages=report.passages))
     if code:
-        print(f"palimpsest: {INTERRUPTED}", file=sys.stderr)
+        print(f"palimpsest: {say(INTERRUPTED)}", file=sys.stderr)
     return code or (1 if report.failed else 0)
 
 
@@ -93,15 +98,18 @@ def progress() -> Iterator[Callable[[float, int, int], None]]:
         )
 
 
-def listing(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def listing(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """List the files of one collection, or of all."""
     names = [arguments.collection] if arguments.collection else collections_of(store, user=owner)
     found = [(name, file) for name in names for file in Documents(store, user=owner, collection=name).files()]
-    lines = [f"{file.passages:6} passages  {file.at[:10]}  {name}: {file.name}" for name, file in found]
-    return show([{"collection": name, **asdict(file)} for name, file in found], lines, as_json=arguments.json)
+    lines = [
+        f"{say.many(file.passages, '{n:6} passage', '{n:6} passages')}  {file.at[:10]}  {name}: {file.name}"
+        for name, file in found
+    ]
+    return show([{"collection": name, **asdict(file)} for name, file in found], lines, arguments, say)
 
 
-def search(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def search(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """Search as the agent does; without a threshold, so that a person sees what stands below it."""
     query, collections = " ".join(arguments.what), [arguments.collection or EVERY]
     found = search_documents(
@@ -113,27 +121,27 @@ def search(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
         f"    {' '.join(one.passage.shown.split())}"
         for n, one in enumerate(found, 1)
     ]
-    return show([asdict(one) for one in found], lines, as_json=arguments.json)
+    return show([asdict(one) for one in found], lines, arguments, say)
 
 
-def whole(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def whole(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """Print documents: their passages in order are what was read of them."""
     docs = one_collection(store, owner, arguments)
     files = chosen(docs, arguments.what)
     if arguments.json:
         found = [{**asdict(file), "passages": [asdict(one) for one in docs.passages(file)]} for file in files]
-        return show(found, [], as_json=True)
+        return show(found, [], arguments, say)
     for file in files:
         sys.stdout.writelines(passage.text for passage in docs.passages(file))
     return 0
 
 
-def remove(store: BaseStore, owner: str, arguments: argparse.Namespace) -> int:
+def remove(store: BaseStore, owner: str, arguments: argparse.Namespace, say: Say) -> int:
     """Take files out of the collection."""
     docs = one_collection(store, owner, arguments)
     files = chosen(docs, arguments.what)
     docs.remove(files)
-    print(f"removed {len(files)} files")
+    print(say.many(len(files), "removed {n} file", "removed {n} files"))
     return 0
 
 
@@ -150,7 +158,7 @@ def chosen(docs: Documents, names: Iterable[str]) -> list[File]:
 
 
 WANTED = {"add": "PATH or URL…", "search": "WORDS", "show": "NAME", "remove": "NAME…"}
-ACTIONS: dict[str, Callable[[BaseStore, str, Any], int]] = {
+ACTIONS: dict[str, Callable[[BaseStore, str, Any, Say], int]] = {
     "add": add,
     "list": listing,
     "search": search,

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+from graph.texts import ENGLISH, Say
 from memory.text import clean
 
 FENCE = '"""'
@@ -24,7 +25,8 @@ LEAVING = "(Ctrl-C again or Ctrl-D leaves)"
 class Keyboard:
     """Where a person or a script writes, by default standard input. `is_live` tells whether a person sits there."""
 
-    def __init__(self, history: Path | None = None, *, source: TextIO | None = None) -> None:
+    def __init__(self, history: Path | None = None, *, source: TextIO | None = None, say: Say = ENGLISH) -> None:
+        self.say = say
         self.source = source or sys.stdin
         self.is_live = self.source.isatty()
         self.readline = editing(self.is_live)
@@ -72,7 +74,7 @@ class Keyboard:
                 stops += 1
                 if not self.is_live or stops > 1:
                     raise
-                print(f"\n{LEAVING}", file=sys.stderr)
+                print(f"\n{self.say(LEAVING)}", file=sys.stderr)
                 continue
             if text is None:
                 return

@@ -12,6 +12,7 @@ from graph.locks import ThreadBusy
 from graph.savers import BadThread
 from graph.settings import BadSetting, CannotStart
 from graph.telling import place
+from graph.texts import ENGLISH, Say
 from memory.block_specs import BlockRefused
 from memory.errors import StoreError
 from memory.owner import BadUser
@@ -27,13 +28,15 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def what_failed(values: dict[str, Any]) -> Iterator[str]:
+def what_failed(values: dict[str, Any], say: Say = ENGLISH) -> Iterator[str]:
     """Say what of a turn was cut off or could not be kept; the answer stands all the same."""
     if values.get("stop_reason") == "cut_off":
-        yield "the model ran into its length limit; the answer is cut off"
+        yield say("the model ran into its length limit; the answer is cut off")
     for step in values.get("steps", []):
         if step["node"] == "remember" and (reason := step["detail"].get("failed")):
-            yield f"not all of this turn went into memory; the next one tries again: {reason}"
+            yield say(
+                "not all of this turn went into memory; the next one tries again: {reason}", reason=say.told(reason)
+            )
 
 
 def sources(values: dict[str, Any]) -> list[str]:

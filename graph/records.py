@@ -18,6 +18,7 @@ from graph.outcomes import print_json
 from graph.savers import check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
 from graph.telling import tree_of
+from graph.texts import Say
 from memory.catalogue import Catalogue, Thread
 from memory.ledger import Ledger
 from memory.memories import Memories, Memory
@@ -30,6 +31,10 @@ from nodes.context import Context
 WIDE = 10_000
 """Columns of an output that is no screen: nothing is wrapped."""
 
+LEGS = "vector {vector:.2f}  keyword {keyword:.2f}"
+DELETED = "deleted {thread}: its checkpoints and {n} messages; memories, facts and blocks stay"
+PRUNED = "deleted {gone} checkpoints of {n} threads; the file went from {before} to {after} bytes"
+
 Command = Callable[[argparse.Namespace, Settings, Context], int]
 
 
@@ -41,12 +46,12 @@ def opened_store(settings: Settings) -> Iterator[Any]:
         yield store
 
 
-def show(found: list[dict[str, Any]], lines: list[str], *, as_json: bool) -> int:
-    """Print what was found, as one JSON list or a line each."""
-    if as_json:
+def show(found: list[dict[str, Any]], lines: list[str], arguments: argparse.Namespace, say: Say) -> int:
+    """Print what was found, as one JSON list if --json asks for it, or a line each."""
+    if arguments.json:
         print_json(found)
     else:
-        print("\n".join(lines) or "(nothing)")
+        print("\n".join(lines) or say("(nothing)"))
     return 0
 
 
@@ -55,12 +60,13 @@ def memory(arguments: argparse.Namespace, settings: Settings, context: Context) 
     if arguments.action == "search" and not arguments.query.strip():
         raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
     look: dict[str, Callable[..., int]] = {"show": show_memory, "why": why_memory, "split": split_memory}
+    say = Say(settings.language)
     with opened_store(settings) as store:
         if arguments.action == "reindex":
-            return reindex(store)
+            return reindex(store, say)
         memories, when = Memories(store, user=context.user), arguments.as_of
         if arguments.action in look:
-            return look[arguments.action](arguments, memories, context)
+            return look[arguments.action](arguments, memories, context, say)
         try:
             if arguments.action == "list":
                 found = memories.all(when=when)[: arguments.limit]
@@ -68,10 +74,10 @@ def memory(arguments: argparse.Namespace, settings: Settings, context: Context) 
                 found = memories.search(arguments.query, limit=arguments.limit, threshold=-1.0, when=when)
         except ValueError as error:
             raise BadSetting(f"--as-of: {error}") from error
-    return show([asdict(one) for one in found], [memory_line(one) for one in found], as_json=arguments.json)
+    return show([asdict(one) for one in found], [memory_line(one) for one in found], arguments, say)
 
 
-def show_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+def show_memory(arguments: argparse.Namespace, memories: Memories, context: Context, say: Say) -> int:
     """Show one memory with its past, its other wordings and the messages that it comes from, word for word."""
     one = named_memory(arguments, memories)
     said = []
@@ -81,15 +87,15 @@ def show_memory(arguments: argparse.Namespace, memories: Memories, context: Cont
     spans = [*one.past, (one.at, one.until)]
     lines = [
         memory_line(one),
-        f"seen {one.seen} times",
-        *(f"held {start[:19]} to {end or 'now'}" for start, end in spans),
+        say.many(one.seen, "seen {n} time", "seen {n} times"),
+        *(say("held {start} to {end}", start=start[:19], end=end[:19] if end else say("now")) for start, end in spans),
     ]
-    lines += [f"superseded by {one.superseded_by}"] if one.superseded_by else []
-    lines += [f"also: {text}" for text in one.variants] + said
-    return show([{**asdict(one), "said": said}], lines, as_json=arguments.json)
+    lines += [say("superseded by {id}", id=one.superseded_by)] if one.superseded_by else []
+    lines += [say("also: {text}", text=text) for text in one.variants] + said
+    return show([{**asdict(one), "said": said}], lines, arguments, say)
 
 
-def why_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+def why_memory(arguments: argparse.Namespace, memories: Memories, context: Context, say: Say) -> int:
     """Show what is brought up on a question and what is not: both legs' scores, and the reason."""
     if not arguments.query.strip():
         raise BadSetting('memory why needs a question, for example: palimpsest memory why "what may I eat?"')
@@ -97,17 +103,17 @@ def why_memory(arguments: argparse.Namespace, memories: Memories, context: Conte
     lines, found = [], []
     for row in rows:
         one = remembered(row.hit)
-        legs = "  ".join(f"{name} {row.parts.get(name) or 0:.2f}" for name in ("vector", "keyword"))
-        told = f"left out: {row.left_out}" if row.left_out else "brought up"
+        legs = say(LEGS, **{name: row.parts.get(name) or 0 for name in ("vector", "keyword")})
+        told = say("left out: {why}", why=say.told(row.left_out)) if row.left_out else say("brought up")
         lines.append(f"{one.id}  {legs}  {told}  {' '.join(one.text.split())}")
         found.append({**asdict(one), "legs": row.parts, "left_out": row.left_out})
-    return show(found, lines, as_json=arguments.json)
+    return show(found, lines, arguments, say)
 
 
-def split_memory(arguments: argparse.Namespace, memories: Memories, context: Context) -> int:
+def split_memory(arguments: argparse.Namespace, memories: Memories, context: Context, say: Say) -> int:
     """Make the other wordings of a memory memories of their own."""
     made = memories.split(named_memory(arguments, memories).id)
-    return show([asdict(one) for one in made], [memory_line(one) for one in made], as_json=arguments.json)
+    return show([asdict(one) for one in made], [memory_line(one) for one in made], arguments, say)
 
 
 def named_memory(arguments: argparse.Namespace, memories: Memories) -> Memory:
@@ -120,13 +126,13 @@ def named_memory(arguments: argparse.Namespace, memories: Memories) -> Memory:
     return found
 
 
-def reindex(store: Any) -> int:
+def reindex(store: Any, say: Say) -> int:
     """Rebuild the indexes from the record with a progress bar; interrupted, the next time goes on where it was."""
-    columns = (TextColumn("indexing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(say("indexing")), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("indexing", total=None)
         done = store.reindex(lambda done, total: bar.update(task, completed=done, total=total))
-    print(f"indexed {done} items")
+    print(say.many(done, "indexed {n} item", "indexed {n} items"))
     return 0
 
 
@@ -156,8 +162,15 @@ def list_threads(arguments: argparse.Namespace, settings: Settings, context: Con
     """List the threads, the last used first."""
     with opened_store(settings) as store:
         found = Catalogue(store, user=context.user).all()
-    lines = [f"{t.id}  {t.used[:16]}  {t.turns} turns  {'open' if t.is_open else 'closed'}  {t.title}" for t in found]
-    return show([asdict(one) for one in found], lines, as_json=arguments.json)
+    say = Say(settings.language)
+    lines = [thread_line(one, say) for one in found]
+    return show([asdict(one) for one in found], lines, arguments, say)
+
+
+def thread_line(one: Thread, say: Say) -> str:
+    """Write a thread on one line."""
+    turns, state = say.many(one.turns, "{n} turn", "{n} turns"), say("open" if one.is_open else "closed")
+    return f"{one.id}  {one.used[:16]}  {turns}  {state}  {one.title}"
 
 
 def show_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
@@ -166,7 +179,7 @@ def show_thread(arguments: argparse.Namespace, settings: Settings, context: Cont
         thread = named(arguments, Catalogue(store, user=context.user))
         found = [asdict(entry) for entry in Transcript(store, user=context.user, thread=thread.id).entries()]
     lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in found]
-    return show(found, lines, as_json=arguments.json)
+    return show(found, lines, arguments, Say(settings.language))
 
 
 def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
@@ -182,7 +195,8 @@ def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Con
         print_json([asdict(turn) for turn in turns])
     else:
         ended = sum(turn.stop_reason not in ("", "closed") for turn in turns)
-        tree = tree_of(thread, turns, gone=max(known.turns - ended, 0) if known else 0)
+        gone = max(known.turns - ended, 0) if known else 0
+        tree = tree_of(thread, turns, gone=gone, say=Say(settings.language))
         Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(tree)
     return 0
 
@@ -198,12 +212,13 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
         Outputs(store, user=context.user, thread=thread).erase()
         Ledger(store, user=context.user).erase(thread)
         catalogue.forget(thread)
-    print(f"deleted {thread}: its checkpoints and {gone} messages; memories, facts and blocks stay")
+    print(Say(settings.language)(DELETED, thread=thread, n=gone))
     return 0
 
 
 def close_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """End one thread, or for `sweep` all that were idle for long: file the rest, write an abstract of each."""
+    say = Say(settings.language)
     with open_agent(settings) as agent:
         assert agent.store is not None and not isinstance(agent.store, bool)
         catalogue = Catalogue(agent.store, user=context.user)
@@ -217,10 +232,10 @@ def close_threads(arguments: argparse.Namespace, settings: Settings, context: Co
             try:
                 agent.invoke({"messages": [], "close": True}, config, context=context)
             except ThreadBusy as error:  # the others are still to be closed
-                print(f"palimpsest: {error}", file=sys.stderr)
+                print(f"palimpsest: {say.told(str(error))}", file=sys.stderr)
         after = [catalogue.get(thread.id) or thread for thread in due]
     for thread in after:
-        print(f"{'FAILED, try again' if thread.is_open else 'closed'}  {thread.id}  {thread.abstract}")
+        print(f"{say('FAILED, try again' if thread.is_open else 'closed')}  {thread.id}  {thread.abstract}")
     return 1 if any(thread.is_open for thread in after) else 0
 
 
@@ -235,7 +250,7 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
             with saver.locks.holding(id):
                 gone += saver.trim([id], keep=arguments.keep)
         before, after = saver.compact()
-    print(f"deleted {gone} checkpoints of {len(due)} threads; the file went from {before} to {after} bytes")
+    print(Say(settings.language)(PRUNED, gone=gone, n=len(due), before=before, after=after))
     return 0
 
 

@@ -14,6 +14,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from graph.outcomes import json_text
+from graph.texts import ENGLISH, Say
 from memory.text import clean
 
 DRAWN_PER_S = 12
@@ -22,10 +23,10 @@ C1 = re.compile("[\x80-\x9f]")
 
 
 class Screen:
-    """Plain text, piece by piece."""
+    """Plain text, piece by piece. `say` is the language of whoever looks at it."""
 
-    def __init__(self) -> None:
-        self.open = False
+    def __init__(self, say: Say = ENGLISH) -> None:
+        self.say, self.open = say, False
 
     def piece(self, text: str) -> None:
         """Print the next piece of an answer."""
@@ -46,7 +47,7 @@ class Screen:
 
     def show(self, lines: Iterable[str]) -> None:
         """Show what a command was asked for."""
-        print(safe("\n".join(lines)) or "(nothing)", flush=True)
+        print(safe("\n".join(lines)) or self.say("(nothing)"), flush=True)
 
     def result(self, told: dict[str, Any]) -> None:
         """Take what a turn came to."""
@@ -70,8 +71,8 @@ class JsonScreen(Screen):
 class MarkdownScreen(Screen):
     """Markdown on a terminal: whole blocks stay where they were drawn, the newest is drawn anew as it grows."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__()
+    def __init__(self, console: Console, say: Say = ENGLISH) -> None:
+        super().__init__(say)
         self.console, self.aside = console, Console(stderr=True, highlight=False, soft_wrap=True)
         self.live: Live | None = None
         self.text, self.first = "", True
@@ -173,10 +174,10 @@ def continues(line: str) -> bool:
     return line[0] in " \t" or word in ("-", "*", "+") or (word[-1] in ".)" and word[:-1].isdecimal())
 
 
-def screen_for(*, as_json: bool) -> Screen:
+def screen_for(*, as_json: bool, say: Say = ENGLISH) -> Screen:
     """Return the screen that fits where standard output goes."""
     if as_json:
-        return JsonScreen()
+        return JsonScreen(say)
     console = Console(highlight=False)
     is_screen = sys.stdout.isatty() and not console.is_dumb_terminal
-    return MarkdownScreen(console) if is_screen else Screen()
+    return MarkdownScreen(console, say) if is_screen else Screen(say)

@@ -19,7 +19,7 @@ from graph.outcomes import ANSWERED, FAILURES, USAGE_ERRORS, as_openai, one_line
 from graph.savers import check_thread
 from graph.screen import Screen
 from graph.telling import call_line, called, traced
-from graph.turn import concluded, given
+from graph.turn import concluded
 from nodes.context import Context, NotYourThread
 from nodes.text import text_of
 
@@ -45,7 +45,7 @@ class Session:
         models: Callable[[str], BaseChatModel] | None = None,
     ) -> None:
         self.agent, self.context, self.models = agent, context, models
-        self.keyboard, self.screen = keyboard, screen
+        self.keyboard, self.screen, self.say = keyboard, screen, screen.say
         self.thread, self.tracing, self.code = "", False, 0
         self.runner = asyncio.Runner()
         self.spoken: set[str] = set()
@@ -63,28 +63,24 @@ class Session:
         if state.values.get("owner", self.context.user) != self.context.user:
             raise NotYourThread(f"thread {thread!r} was begun by another user; start one of your own")
         self.thread = thread
-        self.screen.note(BEGINS.format(thread=thread))
+        self.screen.note(self.say(BEGINS, thread=thread))
         if state.interrupts:
             self.resume(list(state.interrupts))
 
-    def say(self, text: str) -> None:
-        """Run a turn on what the person says."""
-        self.answer(given(text))
-
     def answer(self, turn: Any) -> None:
-        """Run a turn, with a person's decisions where it waits for them; set the exit code."""
+        """Run a turn on what a person says or decides, and go on where it waits for them; set the exit code."""
         self.spoken.add(self.thread)
         try:
             self.runner.run(self.streamed(turn))
         except KeyboardInterrupt:
-            self.screen.note("(stopped)")
+            self.screen.note(self.say("(stopped)"))
             return
         except (*USAGE_ERRORS, *FAILURES) as error:
-            self.screen.note(f"palimpsest: {one_line(error)}")
+            self.screen.note(f"palimpsest: {self.say.told(one_line(error))}")
             self.code = 1
             return
         self.code = 0 if self.values.get("stop_reason") in ANSWERED else 1
-        pauses = list(self.agent.get_state(self.config()).interrupts) if "__interrupt__" in self.values else []
+        pauses = list(self.agent.get_state(self.config()).interrupts)  # the stream does not tell of every one
         self.screen.result(self.told(pauses))
         if pauses:
             self.resume(pauses)
@@ -96,7 +92,7 @@ class Session:
             return self.answer(Command(resume=answers))
         self.code = 1
         self.spoken.discard(self.thread)
-        return self.screen.note(WAITS.format(thread=self.thread))
+        return self.screen.note(self.say(WAITS, thread=self.thread))
 
     async def streamed(self, turn: Any) -> None:
         """Print one answer as it comes.
@@ -120,7 +116,7 @@ class Session:
                     self.screen.piece(text)
         finally:
             self.screen.end()
-        self.screen.note(*sources(self.values), *(f"palimpsest: {line}" for line in what_failed(self.values)))
+        self.screen.note(*sources(self.values), *(f"palimpsest: {line}" for line in what_failed(self.values, self.say)))
 
     def follow(self, event: Any) -> None:
         """Show a step of the trace if that is wished, else at a keyboard the calls."""
@@ -130,9 +126,9 @@ class Session:
         if event.get("node") == "reason":
             self.shown.clear()
         if self.tracing:
-            self.screen.note(*(traced(step) if step else ()))
+            self.screen.note(*(traced(step, self.say) if step else ()))
         elif self.keyboard.is_live and step and step["node"] == "tools":
-            self.screen.note(*(f"  {call_line(one)}" for one in step["detail"]["calls"]))
+            self.screen.note(*(f"  {call_line(one, self.say)}" for one in step["detail"]["calls"]))
         elif self.keyboard.is_live and call and (call["id"], call["args"]) not in self.shown:
             self.shown.add((call["id"], call["args"]))  # after a pause the same call begins again
             self.screen.note(f"  {called(call)} …")
@@ -152,7 +148,7 @@ class Session:
     def file(self) -> None:
         """File what was said in this session and write the abstracts, which later conversations can recall."""
         if self.spoken:
-            self.screen.note(FILING)
+            self.screen.note(self.say(FILING))
         for thread in sorted(self.spoken):
             self.close(thread)
 
@@ -162,16 +158,17 @@ class Session:
         try:
             values = self.runner.run(self.agent.ainvoke(ending, self.config(thread), context=self.context))
         except KeyboardInterrupt:
-            self.screen.note("(skipped)")
+            self.screen.note(self.say("(skipped)"))
             return False
         except (*USAGE_ERRORS, *FAILURES) as error:
-            self.screen.note(f"palimpsest: {one_line(error)}")
+            self.screen.note(f"palimpsest: {self.say.told(one_line(error))}")
             return False
         told = values["steps"][-1]["detail"]
         if not told.get("closed"):
-            self.screen.note(f"not closed: {told.get('failed') or told.get('why')}")
+            why = self.say.told(str(told.get("failed") or told.get("why")))
+            self.screen.note(self.say("not closed: {why}", why=why))
         else:
-            self.screen.note(f"closed: {told.get('abstract')}")
+            self.screen.note(self.say("closed: {abstract}", abstract=told.get("abstract")))
             self.spoken.discard(thread)
         return bool(told.get("closed"))
 

@@ -12,6 +12,8 @@ from pathlib import Path
 DEFAULT_HOME = ".palimpsest"
 REHEARSAL = "rehearsal"
 LOCAL = "local"
+LANGUAGES = ("en", "zh")
+LOCALES = ("LC_ALL", "LC_MESSAGES", "LANG")
 TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING_V2", "LANGCHAIN_TRACING")
 LANGSMITH_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_CONTROL_PLANE_API_KEY")
 
@@ -43,6 +45,8 @@ class Settings:
     user: str = "me"
     blocks: str = ""
     editor: str = ""
+    language: str = "en"
+    """In which a person at the terminal is spoken to: one of LANGUAGES."""
     spans: tuple[str, ...] = ()
     has_login: bool = False
     """Whether the LangGraph server that this runs in asks who a user is."""
@@ -79,10 +83,28 @@ def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | 
         max_retries=int(number(values, "PALIMPSEST_MAX_RETRIES", 2.0, low=0, high=10, unit="retries", whole=True)),
         user=values.get("PALIMPSEST_USER", "").strip() or "me",
         blocks=values.get("PALIMPSEST_BLOCKS", "").strip(),
+        language=language_of(values),
         editor=(values.get("VISUAL", "") or values.get("EDITOR", "")).strip(),
         spans=span_exporters(environ),
         has_login=bool(values.get("LANGGRAPH_AUTH")) or values.get("LANGGRAPH_AUTH_TYPE", "noop") != "noop",
     )
+
+
+def language_of(values: Mapping[str, str]) -> str:
+    """Return the language of the terminal: as set, else Chinese where the locale is. Raises BadSetting."""
+    raw = values.get("PALIMPSEST_LANGUAGE", "").strip()
+    if raw and raw.casefold() not in LANGUAGES:
+        raise BadSetting(f"PALIMPSEST_LANGUAGE must be en or zh, got {raw!r}; without it the locale decides")
+    locale = next(filter(None, (values.get(name, "") for name in LOCALES)), "")
+    return raw.casefold() or ("zh" if locale.casefold().startswith("zh") else "en")
+
+
+def spoken_language() -> str:
+    """Return the language in which to say that the settings cannot be read."""
+    try:
+        return language_of({**read_env_file(Path(".env")), **os.environ})
+    except BadSetting:
+        return language_of({name: os.environ.get(name, "") for name in LOCALES})
 
 
 def span_exporters(environ: Mapping[str, str]) -> tuple[str, ...]:

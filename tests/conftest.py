@@ -15,6 +15,7 @@ from graph.scripted import ScriptedModel, Step
 from graph.settings import Settings
 from nodes.context import Context
 
+os.environ["PALIMPSEST_LANGUAGE"] = "en"  # wherever the tests run
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for what the tests start: several processes share few cores
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job: what we start would never hear Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,6 +22,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         if name.startswith(("OPENAI_", "PALIMPSEST_")):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PALIMPSEST_LANGUAGE", "en")
     monkeypatch.setenv("PALIMPSEST_MAX_RETRIES", "0")
 
     def ran(*arguments: str, **env: str) -> tuple[int, str, str]:

@@ -26,6 +26,7 @@ from graph.screen import screen_for
 from graph.session import Session
 from graph.settings import BadSetting
 from graph.sqlite import LOCKS
+from graph.texts import Say
 from memory.catalogue import Catalogue
 from memory.memories import Memories
 from nodes.context import Context, NotYourThread
@@ -217,17 +218,19 @@ def talks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Talk]:
         agents: list[Agent] = []
 
         def talked(
-            *lines: str, steps: Any = (), thread: str | None = "t", user: str = "me", as_json: bool = False
-        ) -> tuple[int, str, str]:
+            *lines: str, steps: Any = (), thread: str | None = "t", user: str = "me", as_json: bool = False,
+            language: str = "en",
+        ) -> tuple[int, str, str]:  # fmt: skip
             if not agents:
                 model = Talking(steps, then="Yes.", abstract=lambda request: "They talked.")
                 agents.append(stack.enter_context(opened(tmp_path / "home", model, tools=[send], wait_s=0.1)))
             source = io.StringIO("".join(f"{line}\n" for line in lines))
+            say = Say(language)
             session = Session(
                 agents[0],
                 context=Context(user=user),
-                keyboard=Keyboard(source=source),
-                screen=screen_for(as_json=as_json),
+                keyboard=Keyboard(source=source, say=say),
+                screen=screen_for(as_json=as_json, say=say),
                 models=built,
             )
             code = converse(session, thread)
@@ -311,6 +314,28 @@ def test_an_edit_that_does_not_fit_is_asked_for_again_with_the_problem(talks: Ta
     lines = ("Send", 'edit {"to": "Bob"}', 'edit {"to": "Bob", "amount": 7}')
     code, out, err = talks(*lines, steps=[SEND[0], "Done."])
     assert (code, out) == (0, "Done.\n") and "amount" in err
+
+
+def test_a_chat_in_chinese_asks_explains_and_is_answered_in_chinese(talks: Talk):
+    lines = ("付钱", "好吧也许", "修改 {}", "同意。", "拒绝，太多了", "/trace", "/帮助", "/thread 别人的", "/model x")
+    talks("我的", thread="别人的", user="bob", steps=["好。", SEND, "付了一笔。"])
+    code, out, err = talks(*lines, language="zh")
+    assert code == 0 and out.startswith("付了一笔。\n") and "拒绝，太多了'" not in out
+    for told in (
+        "用 --thread t 接着聊", '可以执行 send({"to": "Ann", "amount": 3}) 吗？', "请写同意、修改或拒绝", "amount",
+        "没有 /帮助 这个命令", "palimpsest: 对话 '别人的' 是别的用户开的", "模型：x",
+    ):  # fmt: skip
+        assert told in err, told
+    for told in (
+        "送出 2 条消息",
+        "没有执行：",
+        "：成功，",
+        "已回答",
+        "归档 5 条消息",
+        "列出这些命令",
+        "Ctrl-C 停止回答",
+    ):
+        assert told in out, told
 
 
 def test_trace_shows_the_steps_from_then_on(talks: Talk):
