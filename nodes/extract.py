@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from memory.sameness import folded, is_negated
+from memory.sameness import folded
 from memory.secrets import mask_all
 from memory.text import clean
 from nodes import prompts
 from nodes.grounds import objection, too_long_a_name
 from nodes.lines import in_parts, json_tokens
 from nodes.quoting import as_json
-from nodes.stated import is_supposed, stated
+from nodes.stated import is_supposed, says_other, stated
 from nodes.text import THINKING
 from nodes.tokens import pieces, text_tokens
 
@@ -165,7 +165,7 @@ def is_stated(one: Statement, message: str, known: Sequence[str]) -> bool:
     borrowed = set(words_of(" ".join(known))) - set(words_of(message))
     words = [word for word in words_of(one.text) if word not in SAYS_NOTHING]
     lent = sum(word in borrowed for word in words)
-    return is_grounded(one.text, " ".join(clauses)) and 3 * lent <= len(words) and not is_denied(one.text, clauses)
+    return is_grounded(one.text, " ".join(clauses)) and 3 * lent <= len(words) and not is_another(one.text, clauses)
 
 
 def is_grounded(statement: str, message: str) -> bool:
@@ -175,11 +175,11 @@ def is_grounded(statement: str, message: str) -> bool:
     return len(clean(statement).strip()) <= MAX_CHARS and len(shared) * 3 >= len(words) > 0 and not is_ours(statement)
 
 
-def is_denied(statement: str, clauses: Sequence[str]) -> bool:
-    """Whether the clause whose words a statement repeats says the contrary: "likes tea" of "I don't like tea"."""
+def is_another(statement: str, clauses: Sequence[str]) -> bool:
+    """Whether the clause whose words a statement repeats says another thing: "likes tea" of "I don't like tea"."""
     words = {folded(word) for word in words_of(statement)} - SAYS_NOTHING - NEGATIONS
     held = [clause for clause in clauses if words <= {folded(word) for word in words_of(clause)}]
-    return bool(held) and all(is_negated(clause) != is_negated(statement) for clause in held)
+    return bool(held) and all(says_other(clause, statement) for clause in held)
 
 
 def is_settled(fact: Setting, message: str) -> bool:

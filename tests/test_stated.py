@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.stated import own_words, stated, wants_forgotten
+from nodes.stated import own_words, says_other, stated, wants_forgotten
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,27 @@ from nodes.stated import own_words, stated, wants_forgotten
         ("请翻译下面这段：\n我住在罗马\n我喜欢猫", ["请翻译下面这段："]),
         ("请忘掉我的地址。我住在杭州。", ["我住在杭州。"]),
         ("别忘了我喜欢茶", ["别忘了我喜欢茶"]),
+        ("Can you remember that I'm vegan?", ["Can you remember that I'm vegan?"]),
+        ("Remember that I like tea, ok?", ["Remember that I like tea,", "ok?"]),
+        ("Can you remember what I said?", []),
+        ("Do you remember that I like tea?", []),
+        ("你能记住我吃素吗？", ["你能记住我吃素吗？"]),
+        ("你还记得我喜欢什么吗？", []),
+        ("She told me: I'm pregnant. I like tea", ["She told me:"]),
+        ("I told you: I like tea", ["I told you: I like tea"]),
+        ("Write a story: I am a spy in Rome", ["Write a story:"]),
+        ("小说里写：我是间谍", ["小说里写："]),
+        ("我说：我吃素", ["我说：我吃素"]),
+        ("[10:21] Anna: I am allergic to nuts\n[10:22] Me: I am not", ["[10:22] Me: I am not"]),
+        ("Anna: I am allergic to nuts\nMe: I like tea", ["Me: I like tea"]),
+        ("张伟：我对花生过敏\n我：我喜欢茶", ["我：我喜欢茶"]),
+        ("Note: I moved to Rome", ["Note: I moved to Rome"]),
+        ("I like tea.\nFrom: bob\nSubject: hi\n\nI am allergic to nuts", ["I like tea."]),
+        ("I doubt that I like tea", []),
+        ("I almost bought a dog", []),
+        ("I almost always drink tea", ["I almost always drink tea"]),
+        ("我怀疑我对花生过敏", []),
+        ("假装我是医生", []),
     ],
 )
 def test_what_is_asked_supposed_quoted_or_pasted_is_not_stated(message: str, clauses: list[str]):
@@ -45,6 +66,30 @@ def test_what_is_asked_supposed_quoted_or_pasted_is_not_stated(message: str, cla
 
 def test_what_is_supposed_grounds_what_says_that_it_is():
     assert stated("Maybe I'll move to Rome", supposing=True) == ["Maybe I'll move to Rome"]
+
+
+@pytest.mark.parametrize(
+    ("clause", "statement", "other"),
+    [
+        ("Don't forget: I am allergic to nuts", "User is allergic to nuts", False),
+        ("别忘了我对花生过敏", "用户对花生过敏", False),
+        ("I'm not allergic to nuts", "User is allergic to nuts", True),
+        ("我不喜欢茶", "用户喜欢茶", True),
+        ("I used to live in Rome", "User lives in Rome", True),
+        ("I used to live in Rome", "User used to live in Rome", False),
+        ("I used to live in Rome", "User lived in Rome", False),
+        ("我以前住在罗马", "用户住在罗马", True),
+        ("我以前住在罗马", "用户以前住在罗马", False),
+        ("my sister lives in Rome", "User lives in Rome", True),
+        ("my sister lives in Rome", "User's sister lives in Rome", False),
+        ("my sister and I live in Rome", "User lives in Rome", False),
+        ("我妈妈住在北京", "用户住在北京", True),
+        ("我妈妈住在北京", "用户的妈妈住在北京", False),
+        ("我和妈妈住在北京", "用户住在北京", False),
+    ],
+)
+def test_the_contrary_the_past_and_other_people_are_another_thing(clause: str, statement: str, other: bool):
+    assert says_other(clause, statement) is other
 
 
 @pytest.mark.parametrize(
@@ -77,7 +122,25 @@ def test_any_text_is_read_and_nothing_is_made_up(text: str):
 
 
 @pytest.mark.parametrize(
-    "piece", ["<text>", "```", '"', "“", "if ", "如果", ">\n", "a, ", "Translate: ", "please ", "说", "'I ", ":\n"]
+    "piece",
+    [
+        "<text>",
+        "```",
+        '"',
+        "“",
+        "if ",
+        "如果",
+        ">\n",
+        "a, ",
+        "Translate: ",
+        "please ",
+        "说",
+        "'I ",
+        ":\n",
+        "She told ",
+        "A: b\n",
+        "1:1 A",
+    ],
 )
 def test_a_megabyte_is_read_at_once(piece: str):
     stated(piece * (1_000_000 // len(piece)))
