@@ -9,7 +9,8 @@ from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+from langchain_core.runnables.config import set_config_context
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -17,7 +18,7 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.store.base import BaseStore
 
 from graph.locks import TURN_WAIT_S, LockedBuilder, ThreadLocks, locked
-from graph.models import ModelShelf, build_embedder
+from graph.models import ModelShelf, OneModel, build_embedder
 from graph.savers import InThreads
 from graph.settings import CannotStart, Settings, checked_home, load_settings
 from graph.sqlite import open_saver
@@ -64,18 +65,20 @@ def build_agent(
     node_of_tools = Tools(mounted)
     builder: Builder = LockedBuilder(State, context_schema=Context, input_schema=Input)
     builder.add_node("recall", partial(recall, tools=[tool.name for tool in mounted]))
-    builder.add_node("reason", node(partial(reason, tools=mounted), models))
+    builder.add_node("reason", node(partial(reason, tools=mounted), models, blocks_after=False))
     builder.add_node("tools", Node(node_of_tools.run, node_of_tools.arun))
     builder.add_node("remember", node(remember, models))
     builder.add_node("summarize", node(summarize, models))
-    builder.add_conditional_edges(START, first, {"memory": "recall", "no memory": "reason"})
-    builder.add_conditional_edges("recall", next_after_recall, {"question": "reason", "close": "remember"})
+    builder.add_conditional_edges(START, Choice(first), {"memory": "recall", "no memory": "reason"})
+    builder.add_conditional_edges("recall", Choice(next_after_recall), {"question": "reason", "close": "remember"})
     builder.add_conditional_edges(
-        "reason", after_reason, {"calls": "tools", "no calls left": "remember", "no memory": END}
+        "reason", Choice(after_reason), {"calls": "tools", "no calls left": "remember", "no memory": END}
     )
     builder.add_edge("tools", "reason")
-    builder.add_conditional_edges("remember", next_step, {"page too long": "summarize", "page fits": END})
-    builder.add_conditional_edges("summarize", next_after_summarize, {"turn goes on": "reason", "turn is over": END})
+    builder.add_conditional_edges("remember", Choice(next_step), {"page too long": "summarize", "page fits": END})
+    builder.add_conditional_edges(
+        "summarize", Choice(next_after_summarize), {"turn goes on": "reason", "turn is over": END}
+    )
     return builder
 
 
@@ -97,8 +100,24 @@ class Node(Runnable[State, Any]):
         return await self.acall(input, config or {})
 
 
-def node(plan: Callable[..., Plan], models: Models) -> Node:
-    """Make a node of a plan."""
+class Choice(Runnable[State, Any]):
+    """Where a turn goes on. Under `ainvoke` LangGraph runs a plain function in a thread, which costs more than that."""
+
+    def __init__(self, choose: Callable[[State], Any]) -> None:
+        self.choose, self.name = choose, choose.__name__
+
+    def invoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Choose, in the context of the run."""
+        with set_config_context(ensure_config(config)) as context:
+            return context.run(self.choose, input)
+
+    async def ainvoke(self, input: State, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """As `invoke`: nothing is awaited."""
+        return self.invoke(input, config)
+
+
+def node(plan: Callable[..., Plan], models: Models, *, blocks_after: bool = True) -> Node:
+    """Make a node of a plan, which may touch the store even after the model's answer if it `blocks_after` that."""
 
     def call(state: State, config: RunnableConfig) -> Any:
         return run(plan(state, get_runtime(Context)), models)
@@ -106,7 +125,7 @@ def node(plan: Callable[..., Plan], models: Models) -> Node:
     async def acall(state: State, config: RunnableConfig) -> Any:
         runtime = get_runtime(Context)
         blocks = runtime.store is not None or unanswered(state["messages"]) is not None  # it may look into the saver
-        return await arun(plan(state, runtime), models, blocks=blocks)
+        return await arun(plan(state, runtime), models, blocks=blocks, blocks_after=blocks_after)
 
     return Node(call, acall)
 
@@ -134,10 +153,7 @@ def next_step(state: State) -> str:
 
 def models_from(model: BaseChatModel | Models | None, settings: Settings | None) -> Models:
     """Return a function from names to models: the caller's own, or one that builds them from the settings."""
-    if isinstance(model, BaseChatModel):
-        fixed = model
-        return lambda name: fixed
-    return model or ModelShelf(settings)
+    return OneModel(model) if isinstance(model, BaseChatModel) else model or ModelShelf(settings)
 
 
 @contextmanager

@@ -44,6 +44,10 @@ class ModelShelf:
         self.built: dict[str, BaseChatModel] = {}
         self.lock = threading.Lock()
 
+    def has(self, name: str) -> bool:
+        """Whether the model of this name is built: then it is had without waiting."""
+        return self.settings is not None and (name.strip() or self.settings.default_model) in self.built
+
     def __call__(self, name: str) -> BaseChatModel:
         """Return the model of this name, the configured one for an empty name. Raises BadSetting."""
         with self.lock:
@@ -52,6 +56,21 @@ class ModelShelf:
             if name not in self.built:
                 self.built[name] = build_model(name, self.settings, self.ports)
             return self.built[name]
+
+
+class OneModel:
+    """One model, whatever the name."""
+
+    def __init__(self, model: BaseChatModel) -> None:
+        self.model = model
+
+    def has(self, name: str) -> bool:
+        """Whether it is there: yes."""
+        return True
+
+    def __call__(self, name: str) -> BaseChatModel:
+        """Return it."""
+        return self.model
 
 
 def build_model(name: str, settings: Settings, ports: Mapping[str, int] = LOCAL_PORTS) -> BaseChatModel:

@@ -159,7 +159,8 @@ class ChromaStore(BaseStore):
             raise StoreError("this store was opened with index=None and cannot search; open it with an index")
         how = {"limit": limit, "neighbours": neighbours}
         question = self._question(namespace_prefix, *beside, text=query, condition=filter, **how)
-        return self._search.find(question) if limit > 0 and query.strip() else []
+        asks = limit > 0 and query.strip() and (question.scope.documents or question.scope.vectors)
+        return self._search.find(question) if asks else []
 
     def explain(
         self,

@@ -6,6 +6,7 @@ It does not normalise, trim or translate: the rest of a text stays as it was wri
 import re
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+DIRT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
 SENTENCE_END = re.compile(r"[。！？!?…]+[”’」』）)\"']*|\.(?=\s)|\n+")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -13,6 +14,8 @@ SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Join surrogate pairs, replace lone halves by U+FFFD, drop control characters but tab and line ends."""
+    if not DIRT.search(text):
+        return text
     if SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return CONTROL.sub("", text)
@@ -23,13 +26,20 @@ def clean_all(value: object) -> object:
 
     Checkpoints hold no whole number of more than 64 bits, which models do write, and no scalar of NumPy's (B056, B057).
     """
-    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+    kind = type(value)
+    if kind is str:
+        return clean(value)  # type: ignore[arg-type]
+    if value is None or kind is bool:
+        return value
+    if kind.__module__ == "numpy" and getattr(value, "shape", None) == ():
         value = value.item()  # type: ignore[attr-defined]  # a scalar of NumPy's, which memory/ need not import
     match value:
         case int() if not SMALLEST_INT <= value <= LARGEST_INT:
             return str(value)
         case str():
             return clean(value)
+        case dict() | list() if not value:
+            return value
         case dict():
             return {clean_all(key): clean_all(item) for key, item in value.items()}
         case list():

@@ -6,7 +6,7 @@ It does not know message classes: an `Entry` comes in, with the whole message as
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
@@ -61,7 +61,7 @@ class Transcript:
             PutOp(
                 self.namespace,
                 key_of(entry),
-                {**asdict(entry), "n": n},
+                {**vars(entry), "n": n},
                 index=["text"] if entry.searched and entry.text.strip() else False,
             )
             for n, entry in enumerate(missing)

@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import isawaitable
-from typing import Any
+from inspect import isawaitable, signature
+from typing import Any, get_type_hints
 
 from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools import Tool as TextTool
 from langgraph.errors import is_invalid_resume
@@ -42,10 +43,25 @@ def callable_both_ways(tool: BaseTool, parameters: Collection[str]) -> BaseTool:
         return tool
     func, coroutine = both_ways(*given, tool.response_format)
     made = tool.model_copy(update={"func": func, "coroutine": coroutine} if is_plain else None)
-    if not is_plain or CLASHING & set(parameters):
-        object.__setattr__(made, "_run", func)  # the instance's own go before its class's
-        object.__setattr__(made, "_arun", coroutine)
+    is_bare = is_plain and not is_served(given[0] or given[1])
+    if is_bare or not is_plain or CLASHING & set(parameters):
+        run, arun = (unsigned(func), unsigned(coroutine)) if is_bare else (func, coroutine)
+        object.__setattr__(made, "_run", run)  # the instance's own go before its class's
+        object.__setattr__(made, "_arun", arun)
     return made
+
+
+def is_served(function: Any) -> bool:
+    """Whether LangChain gives a function more than its arguments: the run's config or callbacks."""
+    try:
+        return "callbacks" in signature(function).parameters or RunnableConfig in get_type_hints(function).values()
+    except Exception:  # nothing can be known of it
+        return True
+
+
+def unsigned(function: Any) -> Any:
+    """Return a function without its signature, which LangChain else reads anew at every call: a fifth of its time."""
+    return lambda *args, **kwargs: function(*args, **kwargs)
 
 
 def both_ways(func: Any, coroutine: Any, response_format: str) -> tuple[Any, Any]:

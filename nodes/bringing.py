@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from langgraph.store.base import BaseStore
@@ -32,11 +33,14 @@ NO_ROOM = "no room in {tokens} tokens (recall_tokens)"
 def trigger_in(question: str, context: Context) -> str:
     """Return the words by which a question refers to earlier conversations, empty if it does not."""
     plain = folded(question)
-    for words in context.triggers:
-        pattern = re.escape(folded(words))
-        if pattern and re.search(rf"(?<!\w){pattern}(?!\w)" if words.isascii() else pattern, plain):
-            return words
-    return ""
+    return next((words for words in context.triggers if (found := pattern_of(words)) and found.search(plain)), "")
+
+
+@lru_cache(maxsize=1024)
+def pattern_of(words: str) -> re.Pattern[str] | None:
+    """Return what finds these words in a folded text, None for no words."""
+    pattern = re.escape(folded(words))
+    return re.compile(rf"(?<!\w){pattern}(?!\w)" if words.isascii() else pattern) if pattern else None
 
 
 def folded(text: str) -> str:

@@ -1,7 +1,7 @@
 """Calling a model: a node is a plan that yields requests and gets answers or failures back.
 
 So that sync and async share everything but the one awaited call, a plan is a generator; `run` and `arun` drive it. In
-`arun` the steps of a plan that touches a store run in a worker thread and never block the event loop.
+`arun` what a plan does with a store is done in a worker thread and never blocks the event loop.
 """
 
 import asyncio
@@ -22,7 +22,10 @@ from nodes.state import clean_message
 from nodes.whole import in_one_piece
 
 Models = Callable[[str], BaseChatModel]
-"""From the name in the context (empty for the default) to a model; built at the first call, then kept."""
+"""From the name in the context (empty for the default) to a model; built at the first call, then kept.
+
+One with a method `has` is asked in a worker thread only for what that says is not built yet.
+"""
 
 REASONS = {
     401: "the endpoint refused the key (401); check OPENAI_API_KEY.",
@@ -63,15 +66,15 @@ def run(plan: Plan, models: Models) -> Update:
     return step
 
 
-async def arun(plan: Plan, models: Models, *, blocks: bool = True) -> Update:
-    """Drive a plan to its update without blocking the event loop; one that never `blocks` needs no thread."""
+async def arun(plan: Plan, models: Models, *, blocks: bool = True, blocks_after: bool = True) -> Update:
+    """Drive a plan to its update without blocking the event loop; a worker thread does what may block.
 
-    async def advanced(reply: Reply | None) -> Request | Update:
-        return await asyncio.to_thread(advance, plan, reply) if blocks else advance(plan, reply)
-
-    step = await advanced(None)
+    A plan that never `blocks` needs none, one that does not `blocks_after` its first request only up to there.
+    """
+    step = await asyncio.to_thread(advance, plan, None) if blocks else advance(plan, None)
     while isinstance(step, Request):
-        step = await advanced(await aanswer(step, models))
+        reply = await aanswer(step, models)
+        step = await asyncio.to_thread(advance, plan, reply) if blocks and blocks_after else advance(plan, reply)
     return step
 
 
@@ -100,7 +103,9 @@ def answer(request: Request, models: Models) -> Reply:
 async def aanswer(request: Request, models: Models) -> Reply:
     """As `answer`, awaited."""
     try:
-        model, config = await asyncio.to_thread(prepared, request, models)
+        is_built = getattr(models, "has", None)
+        ready = is_built is not None and is_built(request.model)
+        model, config = prepared(request, models) if ready else await asyncio.to_thread(prepared, request, models)
         if request.stream:
             return clean(collect([piece async for piece in model.astream(request.messages, config)]))
         return clean(collect([await model.ainvoke(request.messages, config)]))

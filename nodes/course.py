@@ -23,7 +23,10 @@ from nodes.results import Record, bounded, is_text, presentable, result_message
 from nodes.text import text_of
 from nodes.valid import NO_OUTPUT
 
-Course = Generator["Effect", Any, list[ToolMessage | Command[Any]]]
+Part = ToolMessage | Command[Any]
+"""Of what a tool gave: a result, or a command to the graph."""
+
+Course = Generator["Effect", Any, list[Part]]
 """What happens to one call: it yields effects, is sent the outcome of each, and returns the results and commands."""
 
 PAUSES_S = (0.2, 1.0)

@@ -1,8 +1,8 @@
 """The tool engine: between a call of the model and its one result. A failure is a result, never an exception.
 
 Gates, in order: mounted, not the same again, arguments valid, what it keeps the user's own, allowed. Then it runs, with
-a time limit and, where a tool is marked for it, retries. LangGraph's ToolNode stands inside and injects state, store
-and runtime.
+a time limit and, where a tool is marked for it, retries. LangGraph's ToolNode stands inside: it injects state, store,
+runtime, and reads what a tool gives.
 """
 
 import asyncio
@@ -13,14 +13,16 @@ from functools import partial
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolCall
-from langgraph.prebuilt import ToolNode
+from langchain_core.runnables import RunnableConfig
+from langgraph.prebuilt import ToolNode, ToolRuntime
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import get_runtime
 
 from nodes.approval import approved
 from nodes.arguments import checked
-from nodes.context import context_of
+from nodes.context import Context, context_of
 from nodes.contract import Marks, Mounted
-from nodes.course import Course, Keep, Pause, Ran, Run, attempts, concluded, is_control_flow
+from nodes.course import Course, Keep, Part, Pause, Ran, Run, attempts, concluded, is_control_flow
 from nodes.failures import REPEATED, Refused, unknown_tool
 from nodes.keeping import keepable
 from nodes.limits import caught, limited, within
@@ -50,40 +52,62 @@ class Engine:
     ) -> None:
         self.mounted = {one.name: one for one in mounted}
         self.sleep, self.asleep = sleep, asleep
-        tools = [one.tool for one in mounted]
-        self.node = ToolNode(tools, handle_tool_errors=False, wrap_tool_call=self.run, awrap_tool_call=self.arun)
+        self.tools = [one.tool for one in mounted]
+        self.node: Any = ToolNode(self.tools, handle_tool_errors=False)
+        """Run by what is private in it: its own `invoke` takes a pool of threads for each call (DECISIONS.md)."""
 
-    def run(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Any]) -> Any:
-        """Drive one call's course."""
-        course, outcome = self.course(request), None
+    def requested(self, call: ToolCall, config: RunnableConfig) -> ToolCallRequest:
+        """Return a call as ToolNode would hand it on, with what it injects."""
+        run = get_runtime(Context)
+        state = self.node._extract_state([call], config)
+        runtime: Any = ToolRuntime(
+            state=state,
+            tool_call_id=call["id"],
+            config=config,
+            context=run.context,
+            store=run.store,
+            stream_writer=run.stream_writer,
+            tools=self.tools,
+            execution_info=run.execution_info,
+            server_info=run.server_info,
+        )
+        return ToolCallRequest(
+            tool_call=call, tool=self.node.tools_by_name.get(call["name"]), state=state, runtime=runtime
+        )
+
+    def run(self, call: ToolCall, config: RunnableConfig) -> list[Part]:
+        """Drive one call's course to its results."""
+        course, outcome = self.course(self.requested(call, config)), None
         while True:
             try:
                 effect = course.send(outcome)
             except StopIteration as end:
-                return end.value
+                return list(end.value)
             match effect:
                 case Pause():
                     self.sleep(effect.seconds)
                 case Keep():
                     outcome = stored(effect)
                 case Run():
-                    outcome = limited(partial(execute, effect.request), effect.seconds)
+                    execute = partial(self.node._execute_tool_sync, effect.request, "tool_calls", config)
+                    outcome = limited(execute, effect.seconds)
 
-    async def arun(self, request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Any]]) -> Any:
+    async def arun(self, call: ToolCall, config: RunnableConfig) -> list[Part]:
         """As `run`, awaited."""
-        course, outcome = self.course(request), None
+        course, outcome = self.course(self.requested(call, config)), None
         while True:
             try:
                 effect = course.send(outcome)
             except StopIteration as end:
-                return end.value
+                return list(end.value)
             match effect:
                 case Pause():
                     await self.asleep(effect.seconds)
                 case Keep():
                     outcome = await caught(effect.store.abatch([effect.op]))
                 case Run():
-                    outcome = await within(execute(effect.request), effect.seconds)
+                    executed = self.node._execute_tool_async(effect.request, "tool_calls", config)
+                    outcome = await within(executed, effect.seconds)
 
     def course(self, request: ToolCallRequest) -> Course:
         """Take one call through the gates, run it, and conclude it."""

@@ -4,6 +4,7 @@ What a tool raises comes back as a value: an error of a tool is an outcome, not 
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
@@ -17,6 +18,16 @@ class OverTime(Exception):
     """The limit has passed; the work may still be going on, unobserved."""
 
 
+MOST_IDLE = 32
+"""Threads that are kept for the next call; more end with their work."""
+
+idle: list[SimpleQueue[Callable[[], object]]] = []
+"""The inbox of each thread that waits for work."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=idle.clear)  # a fork has none of the threads
+
+
 def in_thread(work: Callable[[], T], done: Callable[[T | BaseException], object]) -> None:
     """Do work in a daemon thread with this thread's context, then tell its value or error, `sys.exit` included.
 
@@ -24,14 +35,28 @@ def in_thread(work: Callable[[], T], done: Callable[[T | BaseException], object]
     """
     context = copy_context()
 
-    def target() -> None:
+    def job() -> None:
         try:
             outcome: T | BaseException = context.run(work)
         except BaseException as error:
             outcome = error
         done(outcome)
 
-    Thread(target=target, name="palimpsest-tool", daemon=True).start()
+    try:
+        inbox = idle.pop()
+    except IndexError:
+        inbox = SimpleQueue()
+        Thread(target=serve, args=(inbox,), name="palimpsest-tool", daemon=True).start()
+    inbox.put(job)
+
+
+def serve(inbox: SimpleQueue[Callable[[], object]]) -> None:
+    """Do one job after the other; starting a thread for each would cost more than most of them."""
+    while True:
+        inbox.get()()
+        if len(idle) >= MOST_IDLE:
+            return
+        idle.append(inbox)
 
 
 def limited(work: Callable[[], T], seconds: float) -> T | BaseException:

@@ -44,9 +44,10 @@ def reason(state: State, runtime: Runtime[Context], *, tools: Sequence[Mounted])
         admitted(state, runtime, names)
         return (yield from answered(state, runtime, tools))
     begun = recall(state, runtime, tools=names)
-    messages = [*state["messages"], *begun["messages"]]
+    found = begun.get("messages", [])
+    messages = [*state["messages"], *found]
     update = yield from answered(cast(State, {**state, **begun, "messages": messages}), runtime, tools)
-    said = [*begun["messages"], *update.get("messages", [])]
+    said = [*found, *update.get("messages", [])]
     return {**begun, **update, "messages": said, "steps": [*begun["steps"], *update["steps"]]}
 
 

@@ -28,7 +28,7 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
     found = left_behind(state["messages"])
     if is_closing(state):
         told = RecallDetail(query="", trigger="", status="off", memories=[], facts=0, passages=[], error="")
-        return {"messages": found, "owner": user, "stop_reason": "closed", "steps": watch.step(told)}
+        return begun({"messages": found, "owner": user, "stop_reason": "closed"}, state) | {"steps": watch.step(told)}
     question = question_of(state["messages"])
     recalled = recalled_for(question, runtime)
     told = RecallDetail(
@@ -41,7 +41,13 @@ def recall(state: State, runtime: Runtime[Context], *, tools: Sequence[str]) -> 
         error=recalled["error"],
     )
     update = {"messages": found, "owner": user, "recalled": recalled, "stop_reason": "", "cut_tried": False}
-    return {**update, "steps": watch.step(told)}
+    return begun(update, state) | {"steps": watch.step(told)}
+
+
+def begun(update: Update, state: State) -> Update:
+    """Return what an update changes: what is as it was need not be written, stored and merged again."""
+    held = {"messages": [], "cut_tried": bool(state.get("cut_tried")), "owner": state.get("owner")}
+    return {name: value for name, value in update.items() if name not in held or held[name] != value}
 
 
 def recalled_for(question: str, runtime: Runtime[Context]) -> Recalled:

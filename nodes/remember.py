@@ -29,13 +29,13 @@ def remember(state: State, runtime: Runtime[Context]) -> Plan:
     watch = Watch("remember")
     if runtime.store is None:
         return {"close": False, "steps": watch.step({"filed": 0, "why": "no store"})}
-    closing = is_ending(state)
+    ended: dict[str, Any] = {"close": False} if is_ending(state) else {}
     update: dict[str, Any] = {}
     try:
         update, told = yield from kept(state, runtime)
     except Exception as error:
         told = RememberDetail(failed=reason_of(error))
-    return {**update, "close": bool(state.get("close")) and not closing, "steps": watch.step(told)}
+    return {**update, **ended, "steps": watch.step(told)}
 
 
 def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, tuple[dict[str, Any], RememberDetail]]:

@@ -83,16 +83,16 @@ def result_message(
 
 def presentable(value: Any) -> Any:
     """Return what a tool gave as text, or as a list of content blocks if it is one. It does not fail on any value."""
-    if value is None or isinstance(value, str):
-        text = clean(value or "")
-        return text if text.strip() else NO_OUTPUT
+    if value is None:
+        return NO_OUTPUT
     if isinstance(value, Iterator):
         value = taken(value)  # what a generator raises is the tool's failure
     try:
         shown = plain(value)
         if is_blocks(shown):
             return storable(shown) if any(is_media(one) or one["text"].strip() for one in shown) else NO_OUTPUT
-        return shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+        text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
+        return text if text.strip() else NO_OUTPUT
     except Exception as error:  # in a circle, too many digits, methods that raise
         return UNSHOWN.format(kind=type(value).__name__, error=type(error).__name__)
 

@@ -80,8 +80,7 @@ def clean_message(message: BaseMessage) -> BaseMessage:
     update = {}
     for name in CLEANED:
         value = getattr(message, name, None)
-        made = clean_all(value)
-        if made is not value and made != value:
+        if value is not None and (made := clean_all(value)) is not value and made != value:
             update[name] = made
     if not update.get("id", message.id) and not is_removal(message):
         update["id"] = str(uuid4())

@@ -13,6 +13,7 @@ from langgraph.types import Command, Send
 
 from nodes.calls import Update
 from nodes.contract import Mounted
+from nodes.course import Part
 from nodes.engine import Engine
 from nodes.failures import broken, failure_of
 from nodes.journal import note
@@ -31,15 +32,13 @@ class Tools:
         """Run one call; append its result to `messages`."""
         told = call_told(call)
         watch = Watch("tools", told)
-        return concluded(self.engine.node.invoke([call], config) if can_run(call) else not_run(call), watch, told)
+        return concluded(self.engine.run(call, config) if can_run(call) else not_run(call), watch, told)
 
     async def arun(self, call: Any, config: RunnableConfig) -> Any:
         """As `run`, awaited."""
         told = call_told(call)
         watch = Watch("tools", told)
-        return concluded(
-            await self.engine.node.ainvoke([call], config) if can_run(call) else not_run(call), watch, told
-        )
+        return concluded(await self.engine.arun(call, config) if can_run(call) else not_run(call), watch, told)
 
 
 def can_run(call: Any) -> bool:
@@ -47,20 +46,19 @@ def can_run(call: Any) -> bool:
     return bool(call["type"] == "tool_call")
 
 
-def not_run(call: Any) -> Update:
+def not_run(call: Any) -> list[Part]:
     """Make the result of a call whose arguments never became a JSON object."""
     note("refused", call, attempt=0, ms=0, kind="invalid_arguments")
     failure = failure_of(broken(call), name=call["name"] or "", seconds=0)
-    return {"messages": [result_message(call, failure.text, Record(ok=False, kind=failure.kind))]}
+    return [result_message(call, failure.text, Record(ok=False, kind=failure.kind))]
 
 
-def concluded(output: Any, watch: Watch, call: Call) -> Update | list[Any]:
-    """Write the result and the step; a tool's own commands to the graph go along."""
-    parts = output if isinstance(output, list) else [output]
+def concluded(parts: Sequence[Part], watch: Watch, call: Call) -> Update | list[Any]:
+    """Write the results and the step; a tool's own commands to the graph go along."""
     commands = [part for part in parts if isinstance(part, Command)]
     messages = [message for part in parts for message in messages_of(part)]
     told = [call_detail(call, message) for message in messages if isinstance(message, ToolMessage)]
-    own = [message for part in parts if part not in commands for message in messages_of(part)]
+    own = [part for part in parts if isinstance(part, ToolMessage)]
     update = {"messages": own, "steps": watch.step({"calls": told})}
     return [update, *commands] if commands else update
 
@@ -80,9 +78,9 @@ def call_detail(call: Call, result: ToolMessage) -> CallDetail:
     )
 
 
-def messages_of(part: Any) -> list[Any]:
-    """Return the messages of an update or of a command with one."""
-    update = part.update if isinstance(part, Command) else part
+def messages_of(part: Part) -> list[Any]:
+    """Return the result itself, or the messages of a command."""
+    update = part.update if isinstance(part, Command) else {"messages": [part]}
     return list(update.get("messages", [])) if isinstance(update, dict) else []
 
 

@@ -165,7 +165,8 @@ def blocks_of(message: BaseMessage) -> list[Any]:
 
 def cleaned(message: BaseMessage) -> BaseMessage:
     """Return a message whose text any encoder takes; in a state of ours it is that already."""
-    return message.model_copy(update={"content": clean_all(message.content)})
+    content = clean_all(message.content)
+    return message if content == message.content else message.model_copy(update={"content": content})
 
 
 def in_known_role(message: BaseMessage) -> BaseMessage:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -177,6 +177,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())).map(lambda text: text +
 
 
 @given(JSON | ANY_TEXT)
+@example(b"")
 def test_any_value_becomes_text_that_every_encoder_and_store_takes(value):
     """B040, B056, B060."""
     shown = presentable(value)
