@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
 from memory.secrets import MASK, mask
-from nodes.collect import collect
+from nodes.collect import BROKE_OFF, collect
 from nodes.state import clean_message
 from nodes.whole import in_one_piece
 
@@ -33,6 +33,9 @@ REASONS = {
     404: "the endpoint does not know this model or path (404); check PALIMPSEST_MODEL and OPENAI_BASE_URL.",
     429: "the endpoint has no capacity for this key now (429); wait, or check the quota.",
 }
+
+TIMEOUTS = {"APITimeoutError", "TimeoutError", "TimeoutException"}
+LOST = {"APIConnectionError", "ConnectionError", "NetworkError", "RemoteProtocolError"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +94,14 @@ def answer(request: Request, models: Models) -> Reply:
     """Call the model once; a failure is an answer too. Control flow passes."""
     try:
         model, config = prepared(request, models)
-        if request.stream:
-            return clean(collect(list(model.stream(request.messages, config))))
-        return clean(collect([model.invoke(request.messages, config)]))
+        if not request.stream:
+            return clean(collect([model.invoke(request.messages, config)]))
+        pieces: list[AIMessage] = []
+        try:
+            pieces.extend(model.stream(request.messages, config))
+        except Exception as error:
+            pieces.append(lost(pieces, error))
+        return clean(collect(pieces))
     except GraphBubbleUp:
         raise
     except Exception as error:
@@ -106,13 +114,27 @@ async def aanswer(request: Request, models: Models) -> Reply:
         is_built = getattr(models, "has", None)
         ready = is_built is not None and is_built(request.model)
         model, config = prepared(request, models) if ready else await asyncio.to_thread(prepared, request, models)
-        if request.stream:
-            return clean(collect([piece async for piece in model.astream(request.messages, config)]))
-        return clean(collect([await model.ainvoke(request.messages, config)]))
+        if not request.stream:
+            return clean(collect([await model.ainvoke(request.messages, config)]))
+        pieces: list[AIMessage] = []
+        try:
+            async for piece in model.astream(request.messages, config):
+                pieces.append(piece)
+        except Exception as error:
+            pieces.append(lost(pieces, error))
+        return clean(collect(pieces))
     except GraphBubbleUp:
         raise
     except Exception as error:
         return Failure(reason=reason_of(error))
+
+
+def lost(pieces: Sequence[AIMessage], error: Exception) -> AIMessageChunk:
+    """Return what stands for the rest of a stream whose connection was lost on the way. Raises any other error."""
+    names = names_of(error)
+    if not pieces or isinstance(error, GraphBubbleUp) or names & TIMEOUTS or not names & LOST:
+        raise error
+    return AIMessageChunk(content="", response_metadata={"finish_reason": BROKE_OFF})
 
 
 def clean(answer: AIMessage) -> AIMessage:
@@ -136,10 +158,10 @@ def reason_of(error: Exception) -> str:
     status = getattr(error, "status_code", None)
     if status in REASONS:
         return REASONS[status]
-    names = {cls.__name__ for cls in type(error).__mro__}
-    if names & {"APITimeoutError", "TimeoutError", "TimeoutException"}:
+    names = names_of(error)
+    if names & TIMEOUTS:
         return "the endpoint did not answer in time; try again, or raise PALIMPSEST_TIMEOUT_S."
-    if names & {"APIConnectionError", "ConnectionError", "ConnectError"}:
+    if names & LOST:
         return "the endpoint cannot be reached, or the connection broke off; check OPENAI_BASE_URL and the network."
     if isinstance(error, ValidationError):
         return f"the endpoint's answer has not the form of one ({error.errors()[0]['msg']})."
@@ -151,6 +173,11 @@ def reason_of(error: Exception) -> str:
     if "BadSetting" in names:
         return f"{text}."
     return f"{type(error).__name__}: {text or 'no message'}."
+
+
+def names_of(error: Exception) -> set[str]:
+    """Return the names of an error's classes: each client has its own, and not all are installed."""
+    return {cls.__name__ for cls in type(error).__mro__}
 
 
 def without_key(text: str, error: Exception) -> str:

@@ -8,13 +8,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
 from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, AIMessageChunk, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.tool import ToolCallChunk
+
+from nodes.text import is_blank
 
 CUT_OFF = "the answer was cut off by its length limit, so the arguments may be incomplete"
 BROKEN_OFF = "the answer broke off before its arguments came"
@@ -47,7 +48,7 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
     chunks = [piece for piece in pieces if isinstance(piece, AIMessageChunk)]
     if len(chunks) < len(pieces):
         return identified(whole_or_cut(next(piece for piece in pieces if not isinstance(piece, AIMessageChunk))))
-    whole = reduce(add, (chunk.model_copy(update={"usage_metadata": None}) for chunk in chunks))
+    whole = reduce(joined, (chunk.model_copy(update={"usage_metadata": None}) for chunk in chunks))
     cut = any(map(is_cut, chunks))
     drafts = drafts_of(chunk for piece in chunks for chunk in piece.tool_call_chunks)
     ended = any(map(is_ended, chunks))
@@ -64,6 +65,16 @@ def collect(pieces: Sequence[AIMessage]) -> AIMessage:
             additional_kwargs={k: v for k, v in whole.additional_kwargs.items() if k not in NOT_CALLS},
         )
     )
+
+
+def joined(whole: AIMessageChunk, chunk: AIMessageChunk) -> AIMessageChunk:
+    """Join two chunks; of metadata that LangChain will not merge, as of two types, the later holds."""
+    try:
+        return whole + chunk
+    except TypeError:
+        bare = whole + chunk.model_copy(update={"response_metadata": {}, "additional_kwargs": {}})
+        names = ("response_metadata", "additional_kwargs")
+        return bare.model_copy(update={name: {**getattr(whole, name), **getattr(chunk, name)} for name in names})
 
 
 def is_cut(answer: AIMessage) -> bool:
@@ -205,8 +216,20 @@ def identified(answer: AIMessage) -> AIMessage:
 
     return answer.model_copy(
         update={
+            "content": said(answer),
             "id": answer.id or str(uuid4()),
             "tool_calls": [{**call, "id": fresh(call["id"])} for call in answer.tool_calls],
             "invalid_tool_calls": [{**call, "id": fresh(call["id"])} for call in answer.invalid_tool_calls],
         }
     )
+
+
+def said(answer: AIMessage) -> Any:
+    """Return the content, where OpenAI's refusals, in a field or block of their own, are text as everything said."""
+    refusal = answer.additional_kwargs.get("refusal")
+    if isinstance(refusal, str) and is_blank(answer):
+        return refusal
+    if isinstance(answer.content, str):
+        return answer.content
+    blocks = [(block, block.get("refusal") if isinstance(block, dict) else None) for block in answer.content]
+    return [{"type": "text", "text": told} if isinstance(told, str) else block for block, told in blocks]

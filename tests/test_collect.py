@@ -233,3 +233,19 @@ def test_text_is_joined_and_raw_copies_of_calls_are_left_out() -> None:
     chunks = [AIMessageChunk("你"), AIMessageChunk("好", additional_kwargs={"tool_calls": [{"id": "c1"}], "kept": 1})]
     answer = collect(chunks)
     assert answer.content == "你好" and answer.additional_kwargs == {"kept": 1} and type(answer) is AIMessage
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_refusal_in_a_field_of_its_own_is_the_answer(pieces: int) -> None:
+    said = "I cannot help with that.".partition("help") if pieces == 3 else ("I cannot help with that.",)
+    chunks = [AIMessageChunk("", additional_kwargs={"refusal": part}) for part in said]
+    assert collect(chunks).content == "I cannot help with that."
+    assert collect([AIMessage("", additional_kwargs={"refusal": "".join(said)})]).content == "I cannot help with that."
+    assert collect([AIMessage([{"type": "refusal", "refusal": "".join(said)}])]).text == "I cannot help with that."
+
+
+@pytest.mark.parametrize("field", ["response_metadata", "additional_kwargs"])
+@pytest.mark.parametrize(("first", "second"), [(1, "s"), (0.5, 0.25), ({"a": 1}, [1]), ("s", None)])
+def test_metadata_that_do_not_merge_cost_no_answer(field: str, first: Any, second: Any) -> None:
+    chunks = [AIMessageChunk("a", **{field: {"x": first}}), AIMessageChunk("b", **{field: {"x": second}})]
+    assert collect(chunks).content == "ab"

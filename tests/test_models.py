@@ -298,9 +298,8 @@ def test_a_passing_fault_is_retried_and_nobody_notices(speaking: Speaking, fault
         (Fault(status=400, code="context_length_exceeded", message="too long"), "too long"),
         (Fault(status=500, after_chunks=3), "error"),
         (Drop(after_chunks=0), "broke off"),
-        (Drop(after_chunks=4), "broke off"),
     ],
-    ids=["429", "500", "html", "too-long", "mid-stream-error", "dropped", "dropped-in-mid-stream"],
+    ids=["429", "500", "html", "too-long", "mid-stream-error", "dropped"],
 )
 def test_an_endpoint_that_fails_is_told_and_the_thread_goes_on(endpoint: Endpoint, stream, live, reply, words):
     endpoint.says(reply, Text("Back again."))
@@ -309,6 +308,13 @@ def test_an_endpoint_that_fails_is_told_and_the_thread_goes_on(endpoint: Endpoin
     assert words in values["messages"][-1].text and "never reaches" not in values["messages"][-1].text
     assert endpoint.turn("And now?", stream=stream, live=live)["messages"][-1].text == "Back again."
     assert "Are you there?" in [message["content"] for message in endpoint.chats[-1]["messages"]]
+
+
+def test_a_whole_answer_that_breaks_off_is_told_and_the_thread_goes_on(speaking: Speaking):
+    agent, _ = speaking(Drop(after_chunks=4), Text("Back again."))
+    values = ask(agent, "Are you there?", stream=False)
+    assert values["stop_reason"] == "model_error" and "broke off" in values["messages"][-1].text
+    assert ask(agent, "And now?", stream=False)["messages"][-1].text == "Back again."
 
 
 @pytest.mark.parametrize("reply", [Stall(30), Stall(30, after_chunks=3)])
@@ -418,6 +424,7 @@ def test_an_embedder_that_goes_away_costs_no_answer_and_the_turn_is_filed_later(
         wire = stack.enter_context(OpenAIWire())
         settings = settings_for(tmp_path, wire.url, model="rehearsal", embeddings="test-embedding")
         agent = stack.enter_context(open_agent(settings))
+        ask(agent, "I'm allergic to peanuts.", thread="before")
         wire.models = ()
         values = ask(agent, "2+2?")
         assert "4" in values["messages"][-1].text and values["recalled"]["status"] == "failed"
