@@ -4,8 +4,8 @@ What a tool raises comes back as a value: an error of a tool is an outcome, not 
 """
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -21,11 +21,34 @@ class OverTime(Exception):
 MOST_IDLE = 32
 """Threads that are kept for the next call; more end with their work."""
 
-idle: list[SimpleQueue[Callable[[], object]]] = []
-"""The inbox of each thread that waits for work."""
+idle: "list[Worker]" = []
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=idle.clear)  # a fork has none of the threads
+
+class Worker(Thread):
+    """Does one job after the other: starting a thread for each would cost more than most of them."""
+
+    def __init__(self) -> None:
+        super().__init__(name="palimpsest-tool", daemon=True)
+        self.inbox: SimpleQueue[Callable[[], object]] = SimpleQueue()
+
+    def run(self) -> None:
+        """Wait for work, do it, wait again."""
+        while True:
+            self.inbox.get()()
+            if len(idle) >= MOST_IDLE:
+                return
+            idle.append(self)
+
+
+def worker() -> Worker:
+    """Return a thread that waits for work. A process that was forked has none of the threads of before."""
+    while idle:
+        with suppress(IndexError):  # another call took it
+            if (one := idle.pop()).is_alive():
+                return one
+    one = Worker()
+    one.start()
+    return one
 
 
 def in_thread(work: Callable[[], T], done: Callable[[T | BaseException], object]) -> None:
@@ -42,21 +65,7 @@ def in_thread(work: Callable[[], T], done: Callable[[T | BaseException], object]
             outcome = error
         done(outcome)
 
-    try:
-        inbox = idle.pop()
-    except IndexError:
-        inbox = SimpleQueue()
-        Thread(target=serve, args=(inbox,), name="palimpsest-tool", daemon=True).start()
-    inbox.put(job)
-
-
-def serve(inbox: SimpleQueue[Callable[[], object]]) -> None:
-    """Do one job after the other; starting a thread for each would cost more than most of them."""
-    while True:
-        inbox.get()()
-        if len(idle) >= MOST_IDLE:
-            return
-        idle.append(inbox)
+    worker().inbox.put(job)
 
 
 def limited(work: Callable[[], T], seconds: float) -> T | BaseException:
