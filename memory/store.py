@@ -179,9 +179,9 @@ class ChromaStore(BaseStore):
         dims = self._index.embedder.dims if self._index and self._index.embedder else 0
         return self._legs.vectors.between([hit.id for hit in hits], dims)
 
-    def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
-        """Rebuild both legs and Chroma from the record; return how many items. Can be stopped and resumed."""
-        return self._upkeep.reindex(progress, resume=resume)
+    def reindex(self, progress: Progress = lambda done, total: None) -> int:
+        """Rebuild both legs and Chroma from the record; return how many items. Killed, it goes on where it was."""
+        return self._upkeep.reindex(progress)
 
     def flush(self) -> None:
         """Bring Chroma up to date now, rather than a moment later."""

@@ -145,26 +145,26 @@ class Upkeep:
                 return index.entries([(items[0][0], items[0][1], False)])
             return [entry for row in rows for entry in self._entries(index, [row])]
 
-    def reindex(self, progress: Progress | None = None, *, resume: bool = True) -> int:
+    def reindex(self, progress: Progress) -> int:
         """Derive everything from the record anew; return how many items. Killed, it goes on where it was."""
         if not self._mine:
             raise BadValue("a store without an index or embedder has nothing to reindex with; open it with one")
-        self._begin(self._mine, resume=resume)
-        done, total = 0, self._count_due()
+        self._begin(self._mine)
+        with self._db.reading() as session:
+            sql = f"SELECT count(*) FROM mem_items WHERE state = {CHANGED} AND state <> {IN_CHROMA}"
+            done, total = 0, int(session.run(sql)[0][0])
         while step := self.catch_up(AT_ONCE):
             done += step
-            if progress:
-                progress(done, max(total, done))
+            progress(done, max(total, done))
         with self._db.writing() as session:
             set_meta(session, "reindex", "done")
         self._chroma.flush()
         return done
 
-    def _begin(self, fingerprint: str, *, resume: bool) -> None:
+    def _begin(self, fingerprint: str) -> None:
         with self._db.writing() as session:
-            under_way = get_meta(session, "reindex") == fingerprint
-            if resume and under_way:
-                return
+            if get_meta(session, "reindex") == fingerprint:
+                return  # it is under way
             set_meta(session, "reindex", fingerprint)
             set_meta(session, "fingerprint", fingerprint)
             for table in ("mem_vectors", "mem_postings"):
@@ -173,12 +173,6 @@ class Upkeep:
             session.run("UPDATE mem_spaces SET documents = 0, terms = 0, vectors = 0")
             note_all(session)
             session.run(f"DELETE FROM mem_items WHERE state = {GONE} AND in_chroma = 0")
-
-    def _count_due(self) -> int:
-        with self._db.reading() as session:
-            return int(
-                session.run(f"SELECT count(*) FROM mem_items WHERE state = {CHANGED} AND state <> {IN_CHROMA}")[0][0]
-            )
 
     def wake(self) -> None:
         """Do what an earlier process left undone."""

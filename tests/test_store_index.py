@@ -97,7 +97,7 @@ def test_a_rebuild_reports_its_progress_and_goes_on_where_it_was_stopped(opening
         store.reindex(lambda done, total: seen.append((done, total)))
         assert not seen or seen[-1][1] < 600
         assert keys(store.find(ANN, "word599", limit=1)) == ["k599"]
-        assert store.reindex(lambda done, total: seen.append((done, total)), resume=False) == 600
+        assert store.reindex(lambda done, total: seen.append((done, total))) == 600
         assert seen[-1] == (600, 600)
         assert store.stats()["vectors"] == store.stats()["documents"] == 600
 
@@ -106,7 +106,7 @@ def test_per_item_paths_survive_a_rebuild(opening: Opener) -> None:
     with opening(embedder=hash_embedder()) as store:
         store.put(ANN, "hidden", {"text": "zebra"}, index=False)
         store.put(ANN, "title", {"text": "zebra", "title": "lion"}, index=["title"])
-        store.reindex(resume=False)
+        store.reindex()
         assert keys(store.find(ANN, "zebra lion")) == ["title"]
         assert not [hit for hit in store.find(ANN, "zebra") if hit.parts["keyword"]]
 
