@@ -65,18 +65,14 @@ def judged(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wan
     query = clean(query)
     if wanted.limit <= 0 or not query.strip():
         return []
-    hits = looked_up(store, namespace, query, wanted)
-    reasons = [wanted.objection(hit.value) for hit in hits]
-    floors = floors_of([hit for hit, why in zip(hits, reasons, strict=True) if not why], store, wanted.threshold)
-    kept = []
-    for n, hit in enumerate(hits):
-        reasons[n] = reasons[n] or too_far(hit, floors)
-        kept += [] if reasons[n] else [n]
-    chosen = diverse([hits[n] for n in kept], store, wanted)
-    for place, (n, twin) in enumerate((kept[at], twin) for at, twin in chosen):
-        reasons[n] = f"says the same as {twin}" if twin else "" if place < wanted.limit else f"beyond {wanted.limit}"
-    order = [kept[at] for at, _ in chosen] + [n for n in range(len(hits)) if n not in kept]
-    found = [Judged(hit=hits[n], left_out=reasons[n]) for n in order]
+    objections = [(hit, wanted.objection(hit.value)) for hit in looked_up(store, namespace, query, wanted)]
+    floors = floors_of([hit for hit, why in objections if not why], store, wanted.threshold)
+    reasons = [(hit, why or too_far(hit, floors)) for hit, why in objections]
+    found = []
+    for place, (hit, twin) in enumerate(diverse([hit for hit, why in reasons if not why], store, wanted)):
+        why = f"says the same as {twin}" if twin else "" if place < wanted.limit else f"beyond {wanted.limit}"
+        found.append(Judged(hit=hit, left_out=why))
+    found += [Judged(hit=hit, left_out=why) for hit, why in reasons if why]
     return sorted(found, key=lambda one: bool(one.left_out))
 
 
@@ -115,14 +111,14 @@ def floors_of(hits: Sequence[SearchItem], store: BaseStore, threshold: float | N
     return floors
 
 
-def diverse(hits: Sequence[SearchItem], store: BaseStore, wanted: Wanted) -> list[tuple[int, str]]:
-    """Order the hits so that each adds most; return their places, and of what says the same as one before, its key."""
+def diverse(hits: Sequence[SearchItem], store: BaseStore, wanted: Wanted) -> list[tuple[SearchItem, str]]:
+    """Order the hits so that each adds most; return each with the key of the one before that says the same, if any."""
     said = [str(hit.value.get(wanted.path, "")) for hit in hits]
     alike = likeness(hits, said, store)
     closeness = sorted((max(hit.score or 0.0, keyword_share(hit)) for hit in hits), reverse=True)
     gists: dict[str, str] = {}
     chosen: list[int] = []
-    twins: list[tuple[int, str]] = []
+    twins: list[tuple[SearchItem, str]] = []
     left = list(range(len(hits)))
     while left:
         gains = [
@@ -132,11 +128,11 @@ def diverse(hits: Sequence[SearchItem], store: BaseStore, wanted: Wanted) -> lis
         n = left.pop(int(np.argmax(gains)))
         about = gist(said[n])
         if about in gists:
-            twins.append((n, gists[about]))
+            twins.append((hits[n], gists[about]))
         else:
             gists[about] = hits[n].key
             chosen.append(n)
-    return [(n, "") for n in chosen] + twins
+    return [(hits[n], "") for n in chosen] + twins
 
 
 def likeness(hits: Sequence[SearchItem], said: Sequence[str], store: BaseStore) -> Any:
