@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Timer
-from types import TracebackType
 from typing import Any, Self
 
 from graph.reading import NotRead, load, read
@@ -74,9 +73,7 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 
