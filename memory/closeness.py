@@ -91,14 +91,23 @@ def shares_words(hit: SearchItem) -> bool:
 
 def looked_up(store: BaseStore, namespace: tuple[str, ...], query: str, wanted: Wanted) -> list[SearchItem]:
     """Search, deeper while most of what is found is not wanted."""
-    look = getattr(store, "find", store.search)  # `find` leaves out what matched in neither leg
     depth = max(DEPTH, 4 * wanted.limit)
     while True:
-        hits: list[SearchItem] = look(namespace, query=query, limit=depth)
+        hits = search_in(store, namespace, query=query, limit=depth)
         fit = sum(not wanted.objection(hit.value) for hit in hits)
         if len(hits) < depth or fit >= depth // 2 or depth >= DEEPEST:
             return hits
         depth *= 4
+
+
+def search_in(
+    store: BaseStore, *prefixes: tuple[str, ...], query: str, limit: int, neighbours: bool = False
+) -> list[SearchItem]:
+    """Search several places in one order, as well as the store can: ours leaves out what matched in neither leg."""
+    if find := getattr(store, "find", None):
+        return list(find(prefixes[0], query, limit=limit, neighbours=neighbours, beside=prefixes[1:]))
+    found = (hit for prefix in prefixes for hit in store.search(prefix, query=query, limit=limit))
+    return sorted(found, key=lambda hit: -(hit.score or 0.0))[:limit]
 
 
 def floors_of(hits: Sequence[SearchItem], store: BaseStore, threshold: float | None) -> list[tuple[float, str]]:

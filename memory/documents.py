@@ -13,7 +13,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
-from memory.closeness import shares_words
+from memory.closeness import search_in, shares_words
 from memory.labels import label, unlabel
 from memory.owner import BadUser, Namespace
 from memory.passages import Document, Passage, split
@@ -212,7 +212,7 @@ def search_documents(
     if not prefixes or limit <= 0 or not query.strip():
         return []
     while True:
-        hits = hits_in(store, prefixes, query, wanted)
+        hits = search_in(store, *prefixes, query=query, limit=wanted)
         found = list(in_their_files(store, [hit for hit in hits if is_close(hit, store, threshold)]))
         if len(found) >= limit or len(hits) < wanted:
             return found[:limit]
@@ -237,14 +237,6 @@ def readable(user: str, collections: Sequence[str]) -> list[Namespace]:
         for owner in (user, SHARED)
         for prefix in ([owned_by(owner)] if EVERY in collections else [place_of(owner, one) for one in collections])
     ]
-
-
-def hits_in(store: BaseStore, prefixes: Sequence[Namespace], query: str, limit: int) -> list[SearchItem]:
-    """Search several places in one order, as well as the store can."""
-    if find := getattr(store, "find", None):
-        return list(find(prefixes[0], query, limit=limit, beside=prefixes[1:]))
-    found = (hit for prefix in prefixes for hit in store.search(prefix, query=query, limit=limit))
-    return sorted(found, key=lambda hit: -(hit.score or 0.0))[:limit]
 
 
 def is_close(hit: SearchItem, store: BaseStore, threshold: float | None) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
+from memory.closeness import search_in
 from memory.labels import unlabel
 from memory.owner import erase, everything, owned
 
@@ -100,10 +101,7 @@ def search_said(
     """Find what was said in one thread of a user, or in all `but` one, with what stood around it; best first."""
     namespace = owned(user, "transcript", *([] if thread is None else [thread]))
     depth = limit if but is None else DEPTH * limit
-    if hasattr(store, "find"):
-        hits = store.find(namespace, query, limit=depth, neighbours=True)
-    else:
-        hits = store.search(namespace, query=query, limit=depth)
+    hits = search_in(store, namespace, query=query, limit=depth, neighbours=True)
     said: dict[str, list[Entry]] = {}
     elsewhere = [hit for hit in hits if but is None or unlabel(hit.namespace[-1]) != but]
     return [found(store, user, hit, said) for hit in elsewhere[:limit]]
