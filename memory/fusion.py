@@ -92,6 +92,15 @@ def places(threads: Sequence[Sequence[Key]]) -> dict[Key, int]:
     return found
 
 
+def line_of(numbers: Mapping[Key, float], place_of: Mapping[Key, int]) -> NDArray[np.float64]:
+    """Write the numbers of items at their places; what has no place is left out, what has no number is 0."""
+    line = np.zeros(max(place_of.values(), default=-1) + 1)
+    for key, number in numbers.items():
+        if key in place_of:
+            line[place_of[key]] = number
+    return line
+
+
 def _standard(scores: ArrayLike) -> NDArray[np.float64]:
     """Make the mean 0 and the spread 1; scores that tell nothing apart are all 0."""
     values = np.asarray(scores, dtype=np.float64)
@@ -105,13 +114,8 @@ def _lend_between(
 ) -> NDArray[np.float64]:
     """Let neighbours in a thread lend; an item of no thread keeps its value."""
     place_of = places(threads)
-    line = np.zeros(max(place_of.values(), default=-1) + 1)
-    spots = {index: place_of[key] for index, key in enumerate(keys) if key in place_of}
-    indices, at = list(spots), list(spots.values())
-    line[at] = values[indices]
-    lent = values.copy()
-    lent[indices] = lend(line, LENT)[at]
-    return lent
+    line = lend(line_of(dict(zip(keys, values, strict=True)), place_of), LENT)
+    return np.array([line[place_of[key]] if key in place_of else own for key, own in zip(keys, values, strict=True)])
 
 
 def _ranks(scores: Mapping[Key, float]) -> dict[Key, int]:

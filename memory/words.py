@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from memory.fusion import lend, places
+from memory.fusion import lend, line_of, places
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -125,14 +124,14 @@ def bm25(
     finished scores instead lost .02 of R@10). Terms in every fourth item, speakers' names say, stay put.
     """
     place_of = places(threads) if threads else {key: place for place, key in enumerate(lengths)}
-    length = _line(lengths, place_of)
+    length = line_of(lengths, place_of)
     if threads:
         length = lend(length, LENT)
         mean_length *= 1 + sum(map(sum, LENT))
     norm = K1 * (1 - B + B * length / max(mean_length, 1.0))
     scores, best = np.zeros(len(length)), 0.0
     for counts in postings.values():
-        count = _line(counts, place_of)
+        count = line_of(counts, place_of)
         if threads and len(counts) <= COMMON * documents:
             count = lend(count, LENT)
         scores += idf(len(counts), documents) * count / (count + norm)
@@ -143,14 +142,6 @@ def bm25(
 def idf(holding: int, documents: int) -> float:
     """Weigh a term by its rarity; never negative, even where every item holds it."""
     return math.log(1 + (max(documents - holding, 0) + 0.5) / (holding + 0.5))
-
-
-def _line(numbers: Mapping[Key, int], place_of: Mapping[Key, int]) -> NDArray[np.float64]:
-    line = np.zeros(max(place_of.values(), default=-1) + 1)
-    for key, number in numbers.items():
-        if key in place_of:
-            line[place_of[key]] = number
-    return line
 
 
 def _fold(text: str) -> str:
