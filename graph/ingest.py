@@ -70,14 +70,8 @@ class Intake:
 
     def found(self, named: Iterable[str]) -> list[Source]:
         """Find all sources, each once."""
-
-        def failed(name: str, reason: str) -> None:
-            self.report.failed.append((name, reason))
-
-        def skipped(name: str, reason: str) -> None:
-            self.report.skipped.append((name, reason))
-
-        found = (source for name in named for source in found_at(name, failed=failed, skipped=skipped))
+        told = {"failed": self.report.failed, "skipped": self.report.skipped}
+        found = (source for name in named for source in found_at(name, **told))
         return list({source.place: source for source in found}.values())
 
     def bring_in(self, sources: Sequence[Source]) -> None:

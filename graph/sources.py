@@ -2,7 +2,7 @@
 
 import glob
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -15,8 +15,8 @@ PASSED_BY = {"__pycache__", "node_modules"}
 HIDDEN, STRANGE = "is hidden, or made by a program", "is of a kind that is not read"
 LEADS_OUT = "is a link that leads out of the folder"
 
-Report = Callable[[str, str], None]
-"""Hears of a name that is not brought in, and why."""
+Told = list[tuple[str, str]]
+"""Names that are not brought in, each with why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class Source:
     root: str
 
 
-def found_at(named: str, *, failed: Report, skipped: Report) -> Iterator[Source]:
+def found_at(named: str, *, failed: Told, skipped: Told) -> Iterator[Source]:
     """Find what a name means. A link that is named itself is followed; those inside a folder are not."""
     if is_url(named):
         yield Source(place=named, name=named, root=named)
@@ -36,19 +36,19 @@ def found_at(named: str, *, failed: Report, skipped: Report) -> Iterator[Source]
     path = Path(named).expanduser()
     is_pattern = glob.has_magic(named) and not os.path.lexists(path)
     paths = [Path(one) for one in sorted(glob.glob(str(path), recursive=True))] if is_pattern else [path]  # noqa: PTH207  # patterns of any form
-    base = real(fixed_part(path))
+    base = real(Path(*takewhile(lambda part: not glob.has_magic(part), path.parts)))  # where a pattern starts from
     for one in paths:
         root = real(one)
         if is_pattern and not root.is_relative_to(base):
-            skipped(str(one), LEADS_OUT)
+            skipped.append((str(one), LEADS_OUT))
         elif root.is_dir():
             yield from found_in(root, failed=failed, skipped=skipped)
         elif root.exists():
             yield Source(place=str(root), name=shown(root.name), root=str(root))
         else:
-            failed(named, "is not there")
+            failed.append((named, "is not there"))
     if not paths:
-        failed(named, "matches no file")
+        failed.append((named, "matches no file"))
 
 
 def real(path: Path) -> Path:
@@ -56,30 +56,24 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def fixed_part(pattern: Path) -> Path:
-    """Return the folder that a pattern starts from."""
-    plain = takewhile(lambda part: not glob.has_magic(part), pattern.parts)
-    return Path(*plain)
-
-
-def found_in(root: Path, *, failed: Report, skipped: Report) -> Iterator[Source]:
+def found_in(root: Path, *, failed: Told, skipped: Told) -> Iterator[Source]:
     """Find what can be read in a folder and those in it."""
 
     def not_listed(error: OSError) -> None:
-        failed(called(Path(error.filename), root), f"cannot be listed: {error.strerror}")
+        failed.append((called(Path(error.filename), root), f"cannot be listed: {error.strerror}"))
 
     for folder, folders, files in os.walk(root, onerror=not_listed):
         here = Path(folder)
         for name in sorted(folders):
             if reason := why_not(here / name, root):
                 folders.remove(name)
-                skipped(called(here / name, root), reason)
+                skipped.append((called(here / name, root), reason))
         folders[:] = sorted(name for name in folders if not (here / name).is_symlink())
         for name in sorted(files):
             path = here / name
             reason = why_not(path, root) or ("" if suffix_of(name) in READ_IN_FOLDERS else STRANGE)
             if reason:
-                skipped(called(path, root), reason)
+                skipped.append((called(path, root), reason))
             elif not path.is_symlink():
                 yield Source(place=str(path), name=called(path, root), root=str(root))
 
