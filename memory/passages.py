@@ -239,11 +239,6 @@ def table(lines: Sequence[str], n: int) -> Block | None:
     return Block(lines=end - n, kind="lines", header=2)
 
 
-def all_records(lines: Sequence[str], n: int) -> Block | None:
-    """Take a file of records as one table; its first record is its header."""
-    return Block(lines=len(lines) - n, kind="lines", header=1)
-
-
 def chapter(lines: Sequence[str], n: int) -> Block | None:
     """Find a line of plain text that names a chapter."""
     found = CHAPTER.match(lines[n].rstrip("\r\n"))
@@ -262,7 +257,7 @@ RULES: dict[Kind, tuple[Callable[[Sequence[str], int], Block | None], ...]] = {
     "markdown": (fence, heading, table),
     "text": (chapter,),
     "code": (definition,),
-    "table": (all_records,),
+    "table": (lambda lines, n: Block(lines=len(lines) - n, kind="lines", header=1),),  # a file of records is one table
 }
 
 

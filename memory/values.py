@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -66,16 +66,13 @@ def checked(op: Op) -> Op:
     if isinstance(op, GetOp | PutOp):
         op = op._replace(namespace=tuple(op.namespace))
     validate_op_namespace(op)
-    if isinstance(op, PutOp):
-        _check_place(op.namespace, op.key)
-    return op
-
-
-def _check_place(namespace: Sequence[str], key: object) -> None:
-    if not namespace:
+    if not isinstance(op, PutOp):
+        return op
+    if not op.namespace:
         raise InvalidNamespaceError("a namespace needs at least one label, got an empty one")
-    for text in namespace:
+    for text in op.namespace:
         if not is_storable(text):
             raise InvalidNamespaceError(f"half a character in the label {text!r}; memory.labels.label encodes it")
-    if not isinstance(key, str) or not is_storable(key):
-        raise BadValue(f"a key must be a text without NUL and half characters, got {key!r}; see memory.labels.label")
+    if not isinstance(op.key, str) or not is_storable(op.key):
+        raise BadValue(f"a key must be a text without NUL and half characters, got {op.key!r}; see memory.labels.label")
+    return op

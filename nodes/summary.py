@@ -126,11 +126,8 @@ def heading_of(line: str) -> int | None:
     if not line.startswith(("#", "**")):
         return None
     plain = NUMBER.sub("", line.strip("#*:： ")).casefold()
-    for headings in (ENGLISH, CHINESE):
-        for n, heading in enumerate(headings):
-            if plain == heading.strip("# ").casefold():
-                return n
-    return None
+    known = [heading.strip("# ").casefold() for heading in (*ENGLISH, *CHINESE)]
+    return known.index(plain) % len(ENGLISH) if plain in known else None
 
 
 def with_identifiers(summary: Summary, previous: Summary, leaving: Sequence[AnyMessage]) -> Summary:

@@ -47,10 +47,8 @@ def chars_within(text: str, tokens: int, *, cost: Callable[[str], int] = text_to
 
 def pieces(text: str, limit: int, *, cost: Callable[[str], int] = text_tokens) -> list[str]:
     """Cut a text into pieces of at most `limit` tokens, or that cost as much, of one character at least."""
-    if not text:
-        return [""]
     cut: list[str] = []
-    while text:
+    while text or not cut:
         size = max(chars_within(text, limit, cost=cost), 1)
         cut.append(text[:size])
         text = text[size:]
