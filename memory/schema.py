@@ -12,8 +12,6 @@ record, and what it writes is noted and indexed by us later.
 """
 
 import uuid
-from collections import Counter
-from collections.abc import Iterable
 
 from memory.errors import NewerVersion
 from memory.sql import Database, Session, Sqlite
@@ -140,15 +138,6 @@ def note_all(session: Session) -> None:
         "JOIN mem_spaces p ON p.prefix = s.prefix WHERE true ORDER BY s.created_at, s.prefix, s.key "
         "ON CONFLICT (space, key) DO UPDATE SET state = 0, revision = mem_items.revision + 1"
     )
-
-
-def add_up(session: Session, column: str, changes: Iterable[tuple[int, int]]) -> None:
-    """Add to one of the numbers that are kept of namespaces, by their ids."""
-    sums: Counter[int] = Counter()
-    for space, more in changes:
-        sums[space] += more
-    rows = [(sums[space], space) for space in sorted(sums)]
-    session.run_many(f"UPDATE mem_spaces SET {column} = {column} + ? WHERE id = ?", rows)
 
 
 def get_meta(session: Session, name: str) -> str | None:

@@ -20,7 +20,6 @@ from memory.embedding import Embedder
 from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
 from memory.estate import Estate
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
-from memory.keywords import Keywords
 from memory.record import Place, Record, Stored
 from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
@@ -92,7 +91,7 @@ class ChromaStore(BaseStore):
         self._db = db
         self._index = index
         self._record = Record(db)
-        self._legs = Legs(keywords=Keywords(db), vectors=vectors)
+        self._legs = Legs(db, vectors)
         self._upkeep = Upkeep(db, index, self._legs, chroma)
         self._search = Search(self._record, index, self._legs) if index else None
         self.estate = Estate(db, self._record, self._legs, chroma, self._upkeep)

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.chroma import Chroma
-from memory.indexing import Placed
 from memory.record import Scope
-from memory.schema import CHANGED, DERIVED, IN_CHROMA, SPACE, add_up
-from memory.sql import Database, Row, Session
+from memory.schema import CHANGED, DERIVED, IN_CHROMA, SPACE
+from memory.sql import Database, Row
 
 EXACT_MAX = 5000
 """Up to so many vectors a scope is compared whole: about 10 ms; Chroma with a filter is slower from 10,000 on."""
@@ -82,32 +81,6 @@ class Vectors:
         sql = f"SELECT id FROM mem_items WHERE state IN ({CHANGED}, {DERIVED}) AND state <> {IN_CHROMA}"
         with self._db.reading() as session:
             return [row[0] for row in session.run(f"{sql} AND {condition}", (spaces,))]
-
-    def replace(self, session: Session, placed: Sequence[Placed]) -> None:
-        """Write items' vectors over their old ones, and keep count."""
-        self.remove(session, [item for item, _, _ in placed])
-        new = [(item, space, entry.vectors) for item, space, entry in placed if len(entry.vectors)]
-        session.run_many(
-            "INSERT INTO mem_vectors (id, vectors) VALUES (?, ?)",
-            [(space * SPACE + item, vectors.tobytes()) for item, space, vectors in new],
-        )
-        _count(session, [(space, item, len(vectors)) for item, space, vectors in new])
-
-    def remove(self, session: Session, items: Iterable[int]) -> None:
-        """Remove items' vectors."""
-        condition, ids = self._db.among("id", items)
-        old = session.run(f"SELECT space, id, parts FROM mem_items WHERE parts > 0 AND {condition}", (ids,))
-        if not old:
-            return
-        session.run_many("DELETE FROM mem_vectors WHERE id = ?", [(row[0] * SPACE + row[1],) for row in old])
-        _count(session, [(space, item, -parts) for space, item, parts in old])
-
-
-def _count(session: Session, changes: Sequence[tuple[int, int, int]]) -> None:
-    session.run_many(
-        "UPDATE mem_items SET parts = ? WHERE id = ?", [(max(parts, 0), item) for _, item, parts in changes]
-    )
-    add_up(session, "vectors", ((space, parts) for space, _, parts in changes))
 
 
 def _cosines(rows: Sequence[Row], query: Matrix) -> dict[int, float]:
