@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from graph.settings import CannotStart, Settings, checked_home, load_settings
 from graph.sqlite import open_saver
 from memory.indexing import BUILT_IN, NOT_EMBEDDED, WORDS_ALONE
 from memory.store import ChromaStore, open_store
+from memory.times import now
 from nodes.calls import Models, Plan, arun, run
 from nodes.context import Context
 from nodes.contract import Tool, distinct, mount
@@ -162,15 +164,17 @@ def open_agent(
     *,
     model: BaseChatModel | Models | None = None,
     tools: Sequence[Tool] = (),
+    clock: Callable[[], datetime] = now,
 ) -> Iterator[Agent]:
     """Open store and checkpoints in the settings' home and yield the compiled graph; close them after.
 
-    `invoke`, `ainvoke`, `stream` and `astream` all work on it. Raises CannotStart and StoreError, one line each.
+    `invoke`, `ainvoke`, `stream` and `astream` all work on it; `clock` dates what is said and kept. Raises CannotStart
+    and StoreError, one line each.
     """
     settings = settings or load_settings()
     checked_home(settings.home)
     builder = build_agent(model=model, tools=tools, settings=settings)
-    with open_tracing(settings) as tracing, open_checkpoints(settings) as saver, open_memory(settings) as store:
+    with open_tracing(settings) as tracing, open_checkpoints(settings) as saver, open_memory(settings, clock) as store:
         yield compiled(builder, saver, store, tracing=tracing)
 
 
@@ -223,12 +227,12 @@ def open_checkpoints(settings: Settings, *, wait_s: float = TURN_WAIT_S) -> Abst
     return open_postgres_saver(settings.database_url, wait_s=wait_s)
 
 
-def open_memory(settings: Settings) -> AbstractContextManager[ChromaStore]:
+def open_memory(settings: Settings, clock: Callable[[], datetime] = now) -> AbstractContextManager[ChromaStore]:
     """Open the store in the home, with the endpoint's embedder if one is set, or without if that does not answer."""
-    database, chroma = settings.database_url or None, settings.chroma_url or None
     try:
         embedder, index = build_embedder(settings), BUILT_IN
     except CannotStart as error:
         log.warning(NOT_EMBEDDED, error)
         embedder, index = None, WORDS_ALONE
-    return open_store(settings.home, index=index, embedder=embedder, database_url=database, chroma_url=chroma)
+    home, database, chroma = settings.home, settings.database_url or None, settings.chroma_url or None
+    return open_store(home, index=index, embedder=embedder, database_url=database, chroma_url=chroma, clock=clock)

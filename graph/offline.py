@@ -22,9 +22,13 @@ class OfflineModel(BaseChatModel):
     def reply(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
         """Answer messages, with tools of these names at hand."""
 
+    def answer(self, messages: Sequence[BaseMessage], tools: Sequence[str], schemas: Sequence[Any]) -> AIMessage:
+        """As `reply`, with the tools at hand in the form that they were bound in."""
+        return self.reply(messages, tools)
+
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
-        """Note the names of the tools for each call."""
-        return self.bind(tools=[tool_name(tool) for tool in tools], **kwargs)
+        """Note the tools and their names for each call."""
+        return self.bind(tools=[tool_name(tool) for tool in tools], schemas=list(tools), **kwargs)
 
     def _generate(
         self,
@@ -33,7 +37,8 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self.reply(messages, kwargs.get("tools", [])))])
+        answer = self.answer(messages, kwargs.get("tools", []), kwargs.get("schemas", []))
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
     def _stream(
         self,
@@ -42,7 +47,7 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        for piece in pieces_of(self.reply(messages, kwargs.get("tools", []))):
+        for piece in pieces_of(self.answer(messages, kwargs.get("tools", []), kwargs.get("schemas", []))):
             chunk = ChatGenerationChunk(message=piece)
             if run_manager:
                 run_manager.on_llm_new_token(str(piece.content), chunk=chunk)

@@ -1,7 +1,9 @@
 """The rehearsal model: rules that drive the whole graph without a network or a key, and say so on their first line.
 
 Deterministic, English and Chinese. Sums go to `calculator`, times to `current_time`, what the user states about
-themselves to `memory_save`; questions are answered from what recall put into the prompt, or "I don't know that yet".
+themselves to `memory_save`, what matters to them to `fact_set`; of tools that it was given besides, it calls the one
+that a question names with something to look up, and tells first what matters to the user. Other questions are answered
+from what recall put into the prompt, or "I don't know that yet".
 """
 
 import json
@@ -14,10 +16,14 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolC
 from graph import rehearsal_rules as rules
 from graph.offline import OfflineModel
 from memory.text import is_chinese
+from memory.words import query_terms
 from nodes import prompts
 from nodes.document_tools import NAME
 from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
+from nodes.toolbox import OWN_TOOLS
+
+OWN = {tool.name for tool in OWN_TOOLS}
 
 LINES_PER_SECTION = 20
 CLOSE = 0.2
@@ -60,6 +66,10 @@ class RehearsalModel(OfflineModel):
         return "rehearsal"
 
     def reply(self, messages: Sequence[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        """Answer with the tools of the agent's own alone."""
+        return self.answer(messages, tools, ())
+
+    def answer(self, messages: Sequence[BaseMessage], tools: Sequence[str], schemas: Sequence[Any]) -> AIMessage:
         """Answer the newest message: a task of the graph's own, results of tools, or the user."""
         system = text_of(messages[0]) if messages and isinstance(messages[0], SystemMessage) else ""
         newest = last_human(messages)
@@ -72,7 +82,8 @@ class RehearsalModel(OfflineModel):
             return AIMessage(abstract(json_lines(asked)))
         question = rules.readable(asked)
         results = [message for message in messages[newest + 1 :] if isinstance(message, ToolMessage)]
-        answer = answered(question, results) if results else decided(question, system, tools)
+        given = [one["function"] for one in schemas if isinstance(one, dict) and one["function"]["name"] not in OWN]
+        answer = answered(question, system, results) if results else decided(question, system, tools, given)
         if isinstance(answer, AIMessage):
             return answer
         first = prompts.SUMMARY not in system and not any(
@@ -81,9 +92,9 @@ class RehearsalModel(OfflineModel):
         return AIMessage(f"{self.notice[is_chinese(question)]}\n{answer}" if first else answer)
 
 
-def decided(question: str, system: str, tools: Sequence[str]) -> AIMessage | str:
-    """Choose a tool for what the user wrote, or answer from the prompt."""
-    wish = wanted_call(question)
+def decided(question: str, system: str, tools: Sequence[str], given: Sequence[dict[str, Any]] = ()) -> AIMessage | str:
+    """Choose a tool for what the user wrote, of those it was `given` too, or answer from the prompt."""
+    wish = wanted_call(question, tools) or look_up(question, given)
     if wish is None and rules.is_question(question):
         lines, passages = section(system, prompts.MEMORIES), section(system, prompts.PASSAGES)
         if passages is None and NAME in tools and rules.DOCUMENT.search(question):
@@ -101,8 +112,10 @@ def decided(question: str, system: str, tools: Sequence[str]) -> AIMessage | str
     return AIMessage("", tool_calls=[ToolCall(name=name, args=args, id=f"call_{name}", type="tool_call")])
 
 
-def wanted_call(question: str) -> tuple[str, dict[str, str]] | None:
+def wanted_call(question: str, tools: Sequence[str]) -> tuple[str, dict[str, str]] | None:
     """Return the tool call that the user's text asks for by the rules."""
+    if "fact_set" in tools and (matters := rules.what_matters(question)):
+        return "fact_set", {"key": matters[0][:100], "value": matters[1][:500]}
     if told := rules.wanted_memory(question):
         return "memory_save", {"text": told[:2000]}
     if (zone := rules.asked_zone(question)) is not None:
@@ -114,7 +127,21 @@ def wanted_call(question: str) -> tuple[str, dict[str, str]] | None:
     return None
 
 
-def answered(question: str, results: Sequence[ToolMessage]) -> str:
+def look_up(question: str, tools: Sequence[dict[str, Any]]) -> tuple[str, dict[str, str]] | None:
+    """Return a call of the tool whose name and description share most words with a question that names something."""
+    asked, named = set(query_terms(question)), rules.IDENTIFIER.search(question)
+    fitting = [tool for tool in tools if len(tool["parameters"].get("required", [])) == 1]
+    shared = {
+        tool["name"]: asked & set(query_terms(f"{tool['name']} {tool['description']}".replace("_", " ")))
+        for tool in fitting
+    }
+    best = max(fitting, key=lambda tool: len(shared[tool["name"]]), default=None)
+    if named is None or best is None or not shared[best["name"]]:
+        return None
+    return best["name"], {best["parameters"]["required"][0]: named.group()}
+
+
+def answered(question: str, system: str, results: Sequence[ToolMessage]) -> str:
     """Say what the tools gave."""
     lines = []
     for result in results:
@@ -128,11 +155,17 @@ def answered(question: str, results: Sequence[ToolMessage]) -> str:
             lines.append(say("time", question, **data))
         elif result.name == "memory_save" and data:
             lines.append(say("kept" if data.get("saved") == "new" else "known", question, text=data.get("text", "")))
+        elif result.name == "fact_set" and data:
+            lines.append(say("kept", question, text=data["holds_now"][-1]["value"]))
         elif result.name == "recall" and data:
             close = [one for one in data.get("memories", []) if (one.get("score") or 1) >= CLOSE]
             lines.append(from_memory(question, close, []))
         elif result.name == NAME and data:
             lines.append(with_documents(question, data.get("passages", []), say("unknown", question)))
+        elif result.name not in OWN and data:
+            matters = [str(fact["value"]) for fact in section(system, prompts.FACTS) or []]
+            fields = sorted(data, key=lambda name: not rules.names(matters, name))
+            lines += [say("fact", question, key=name, value=data[name]) for name in fields]
         else:
             lines.append(text)
     return "\n".join(lines)

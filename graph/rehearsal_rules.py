@@ -123,6 +123,13 @@ ALLERGY = re.compile(
     r"|我(?:也|还)?对(?P<zh>(?:(?!不|没)[\u3400-\u9fff、]){1,12}?)(?:严重|都|也)?过敏",
     re.IGNORECASE,
 )
+MATTERS = re.compile(
+    r"^\W*(?:(?:for|about|on|in|with|when I ask (?:about|for)|when it comes to) (?P<about>[\w' -]{1,60}?),?\s+)?(?P<en>(?:what matters (?:most )?to me is (?:only )?|all I care about is |I (?:only|mostly|just) care about |I care (?:most|only) about |(?:please )?always (?:start|begin|lead) with )[\w' -]{1,60}"
+    r"|only (?:the )?[\w' -]{1,60}? (?:matters?|counts?|interests?)(?: to| for)? me|(?:the )?[\w' -]{1,60}? (?:matters?|counts?) most(?: to me)?)"
+    r"|^\W*(?:(?:查|看|问|关于|对于|说到)?(?P<zh_about>[\u3400-\u9fff]{1,12}?)(?:的时候|时|方面)?[，,]?)??(?P<zh>(?:对我来说)?(?:我|本人)?(?:只|最|主要|更)(?:关心|在意|在乎|看重)(?:的是)?[^，。！？,.!?]{1,40}|(?:对我来说)?[\u3400-\u9fff]{1,20}(?:对我)?最(?:重要|要紧))",
+    re.IGNORECASE,
+)
+IDENTIFIER = re.compile(r"[A-Za-z]{0,8}[-_#]?\d[A-Za-z0-9_-]*")
 FACT_WORDS = {"name": r"\bname\b|名字|叫什么|称呼|我是谁|who am i", "allergy": r"allerg|过敏|avoid eating|不能吃"}
 
 
@@ -226,12 +233,28 @@ def zones() -> dict[str, str]:
 
 
 def facts_in(text: str) -> list[tuple[str, str]]:
-    """Return (key, value) of what must never blur, from what the user states: their name, their allergies."""
+    """Return (key, value) of what must never blur, from what the user states: their name, their allergies, what matters to them."""
     found = []
     for sentence in (one for one in sentences(text) if not is_question(one)):
         for key, pattern in (("name", NAME), ("allergy", ALLERGY)):
             found += [(key, (one["en"] or one["zh"]).strip()) for one in pattern.finditer(sentence)]
+        found += filter(None, [what_matters(sentence)])
     return found
+
+
+def what_matters(text: str) -> tuple[str, str] | None:
+    """Return (about what, what matters) if the user says what counts for them, in their own words."""
+    for sentence in sentences(text):
+        if not is_question(sentence) and (found := MATTERS.search(sentence)):
+            about, value = found["about"] or found["zh_about"], found["en"] or found["zh"]
+            return (about or ("关心" if found["zh"] else "matters")).strip(), value.strip()
+    return None
+
+
+def names(texts: Sequence[str], thing: str) -> bool:
+    """Whether one of the texts holds all words that name a thing."""
+    wanted = set(query_terms(thing.replace("_", " ")))
+    return any(wanted <= set(terms(text)) for text in texts)
 
 
 def asks_for(question: str, key: str) -> bool:

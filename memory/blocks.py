@@ -19,7 +19,7 @@ from memory.editing import Value, Values, edit
 from memory.labels import label as as_label
 from memory.matching import closest, places, uniform
 from memory.owner import owned
-from memory.times import now
+from memory.times import clock_of
 
 BLANK = "the text is blank; write what the block shall say"
 UNKNOWN = "there is no block {label!r}{hint}. The blocks are, to the letter: {known}"
@@ -84,12 +84,12 @@ class Blocks:
         *,
         user: str,
         specs: tuple[BlockSpec, ...] = DEFAULT_BLOCKS,
-        clock: Callable[[], datetime] = now,
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.store = store
         self.namespace = owned(user, "blocks")
         self.specs = {spec.label: spec for spec in distinct(specs)}
-        self.clock = clock
+        self.clock = clock or clock_of(store)
 
     def all(self) -> list[Block]:
         """Return every block that is configured, in that order."""

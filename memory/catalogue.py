@@ -12,7 +12,7 @@ from memory.labels import label
 from memory.owner import everything, owned
 from memory.secrets import mask
 from memory.text import clean
-from memory.times import now, stamp
+from memory.times import clock_of, stamp
 
 TITLE_CHARS = 80
 
@@ -41,10 +41,10 @@ class Thread:
 class Catalogue:
     """The threads of one user."""
 
-    def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] | None = None) -> None:
         self.store = store
         self.namespace = owned(user, "threads")
-        self.clock = clock
+        self.clock = clock or clock_of(store)
 
     def noting(self, thread: str, first: str) -> PutOp:
         """Return what notes a turn of a thread; `first` is what a new thread begins with."""

@@ -18,7 +18,7 @@ from memory.labels import label, unlabel
 from memory.owner import BadUser, Namespace
 from memory.passages import Document, Passage, split
 from memory.text import clean
-from memory.times import now, stamp
+from memory.times import clock_of, stamp
 
 SHARED = ""
 """The owner of collections that every user reads; no user has this id."""
@@ -77,11 +77,11 @@ class Documents:
     """One collection of one user; of all of them with SHARED for the user."""
 
     def __init__(
-        self, store: BaseStore, *, user: str, collection: str = "main", clock: Callable[[], datetime] = now
+        self, store: BaseStore, *, user: str, collection: str = "main", clock: Callable[[], datetime] | None = None
     ) -> None:
         self.store = store
         self.namespace = place_of(user, collection)
-        self.clock = clock
+        self.clock = clock or clock_of(store)
 
     def get(self, sources: Sequence[str]) -> list[File | None]:
         """Return the entries of files by their sources."""

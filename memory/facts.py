@@ -17,7 +17,7 @@ from memory.editing import Value, edit_one
 from memory.labels import label
 from memory.owner import everything, owned
 from memory.text import clean
-from memory.times import as_of, now, stamp
+from memory.times import as_of, clock_of, stamp
 
 Event = dict[str, Any]
 """A value, how it holds, since when and where that was said, and `again` when it was said the last time."""
@@ -52,10 +52,10 @@ class NothingToEnd(ValueError):
 class Facts:
     """What is settled about one user."""
 
-    def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] | None = None) -> None:
         self.store = store
         self.namespace = owned(user, "facts")
-        self.clock = clock
+        self.clock = clock or clock_of(store)
 
     def set(
         self,

@@ -19,7 +19,7 @@ from memory.ledger import Ledger
 from memory.owner import Team, everything, owned
 from memory.sameness import canonical, wording
 from memory.text import clean
-from memory.times import as_of, now, stamp
+from memory.times import as_of, clock_of, stamp
 
 BLANK: Value = {
     "about": None,
@@ -80,11 +80,11 @@ class Memory:
 class Memories:
     """The statements kept for one user, or shared by a team."""
 
-    def __init__(self, store: BaseStore, *, user: str | Team, clock: Callable[[], datetime] = now) -> None:
+    def __init__(self, store: BaseStore, *, user: str | Team, clock: Callable[[], datetime] | None = None) -> None:
         self.store = store
         self.namespace = owned(user, "memories")
         self.ledger = Ledger(store, user=user)
-        self.clock = clock
+        self.clock = clock or clock_of(store)
 
     def save(
         self,

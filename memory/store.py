@@ -6,8 +6,9 @@ memory/search.py, what keeps the indexes in step memory/upkeep.py. It opens noth
 
 import asyncio
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from memory.record import Place, Record, Stored
 from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
+from memory.times import now
 from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
 from memory.values import checked, encode, is_storable
 from memory.vectors import EXACT_MAX, Matrix, Vectors
@@ -42,13 +44,14 @@ def open_store(
     chroma_url: str | None = None,
     embedder: Embedder | None = None,
     exact_max: int = EXACT_MAX,
+    clock: Callable[[], datetime] = now,
 ) -> "Iterator[ChromaStore]":
     """Open the store in a folder, made if need be; without one, in a temporary folder.
 
     `index` is LangGraph's configuration: None for no search, with "embed" for the order by cosine alone unless
     "hybrid" is set; left out, the bundled embedder (or `embedder`) and both legs. `database_url` keeps the
     record in Postgres, `chroma_url` the vector index on a Chroma server; up to `exact_max` vectors a search
-    compares all, beyond it asks Chroma. Raises StoreError.
+    compares all, beyond it asks Chroma. `clock` dates what is said and kept. Raises StoreError.
     """
     with ExitStack() as stack:
         if home is None:
@@ -59,7 +62,7 @@ def open_store(
         prepare(db)
         chroma = Chroma(db, place / "chroma" if chroma_url is None else chroma_url)
         vectors = Vectors(db, chroma, exact_max=exact_max)
-        store = ChromaStore(db, index_from(index, embedder), vectors, chroma, ttl=ttl)
+        store = ChromaStore(db, index_from(index, embedder), vectors, chroma, ttl=ttl, clock=clock)
         stack.callback(store.close)
         yield store
 
@@ -86,8 +89,10 @@ class ChromaStore(BaseStore):
         chroma: Chroma,
         *,
         ttl: TTLConfig | None = None,
+        clock: Callable[[], datetime] = now,
     ) -> None:
         self.ttl_config = ttl
+        self.clock = clock
         self._db = db
         self._index = index
         self._record = Record(db)

@@ -1,11 +1,19 @@
 """Times as they are stored: ISO-8601 in UTC, to the microsecond, so that texts compare as times do."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
+from typing import Any
 
 
 def now() -> datetime:
     """Return the present in UTC; the default clock."""
     return datetime.now(UTC)
+
+
+def clock_of(store: Any) -> Callable[[], datetime]:
+    """Return the clock by which a store dates what is kept in it; for a store without one, the machine's."""
+    clock: Callable[[], datetime] = getattr(store, "clock", now)
+    return clock
 
 
 def stamp(moment: datetime) -> str:

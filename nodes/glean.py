@@ -14,7 +14,7 @@ from langgraph.runtime import Runtime
 from memory.facts import How, NothingToEnd
 from memory.memories import Forgotten, Memory, Source
 from memory.secrets import MASK
-from memory.times import now, stamp
+from memory.times import stamp
 from memory.transcript import Entry, key_of
 from nodes import prompts
 from nodes.calls import Failure, Reply, Request
@@ -23,7 +23,7 @@ from nodes.context import Context, context_of, local, thread_of
 from nodes.cut import is_over, window_of
 from nodes.dates import absolute
 from nodes.extract import NO_ANSWER, Extraction, Saying, batches, lines_of, read_extraction
-from nodes.kinds import entry_of, facts_of, ledger_of, memories_of, transcript_of
+from nodes.kinds import entry_of, facts_of, ledger_of, memories_of, present, transcript_of
 from nodes.quoting import as_json
 from nodes.state import State
 from nodes.text import text_of
@@ -63,7 +63,7 @@ def gleaned(
         memories, facts = keep(extraction, said, known, runtime)
         told["memories"], told["facts"] = [*told.get("memories", []), *memories], [*told.get("facts", []), *facts]
         if why := extraction.failed:
-            ledger.failed(thread_of(), why, stamp(now()))
+            ledger.failed(thread_of(), why, stamp(present(runtime)))
             return update, {**told, "failed": why}
         whole = [one.id for one in part if one.id not in {later.id for later in after}]
         ledger.note(thread_of(), [names[id] for id in whole])
@@ -106,7 +106,7 @@ def candidates_of(state: State, runtime: Runtime[Context]) -> list[Entry]:
     if state.get("summary") and read_to not in [message.id for message in said]:
         entries = [entry for entry in transcript.entries() if entry.role == "human"]
     else:
-        entries = transcript.stored([entry_of(message, now()) for message in said])
+        entries = transcript.stored([entry_of(message, present(runtime)) for message in said])
     entries = list({entry.id: entry for entry in entries}.values())
     ids = [entry.id for entry in entries]
     return entries[ids.index(read_to) + 1 :] if read_to in ids else entries

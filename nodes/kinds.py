@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage, messag
 from memory.facts import Facts
 from memory.ledger import Ledger
 from memory.memories import Memories
-from memory.times import now
+from memory.times import clock_of
 from memory.transcript import Entry, Transcript
 from nodes.context import thread_of, user_of
 from nodes.text import text_of
@@ -39,6 +39,11 @@ def transcript_of(runtime: Any) -> Transcript:
     return Transcript(runtime.store, user=user_of(runtime), thread=thread_of())
 
 
+def present(runtime: Any) -> datetime:
+    """Return the time by the clock of the run's store."""
+    return clock_of(runtime.store)()
+
+
 def entry_of(message: BaseMessage, at: datetime) -> Entry:
     """Write a message as the transcript keeps it: its text, and all of it as plain data."""
     data = json.loads(json.dumps(message_to_dict(message)["data"], default=str))
@@ -49,4 +54,7 @@ def entry_of(message: BaseMessage, at: datetime) -> Entry:
 
 def unfiled(messages: Sequence[AnyMessage], runtime: Any) -> list[str]:
     """Return the ids of messages that the transcript does not hold word for word."""
-    return [entry.id for entry in transcript_of(runtime).missing([entry_of(message, now()) for message in messages])]
+    return [
+        entry.id
+        for entry in transcript_of(runtime).missing([entry_of(message, present(runtime)) for message in messages])
+    ]

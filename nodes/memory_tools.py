@@ -12,7 +12,6 @@ from pydantic import Field
 from memory.facts import Fact, How, NothingToEnd
 from memory.memories import Memories, Memory, Source
 from memory.sameness import wording
-from memory.times import now
 from memory.transcript import Transcript
 from nodes import kinds
 from nodes.context import Context, context_of, local, thread_of, user_of
@@ -88,7 +87,7 @@ def memory_save(
 ) -> str:
     """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
     memories = memories_of(runtime)
-    dated = absolute(text, local(now(), context_of(runtime)))
+    dated = absolute(text, local(kinds.present(runtime), context_of(runtime)))
     memory, is_new = memories.save(dated, sources=[source_of(runtime, text)], about=about, replaces=replaces)
     is_merged = wording(dated) in map(wording, memory.variants)
     saved = "new" if is_new else "merged with what says the same" if is_merged else "already stored"
@@ -196,7 +195,11 @@ def said(source: Source, runtime: Runtime) -> list[dict[str, Any]]:
     place = {"thread": source.thread, "message": source.message}
     entries = Transcript(store_of(runtime), user=user_of(runtime), thread=source.thread).entries()
     if source.thread == thread_of():
-        entries += [kinds.entry_of(one, now()) for one in runtime.state["messages"] if str(one.id) == source.message]
+        entries += [
+            kinds.entry_of(one, kinds.present(runtime))
+            for one in runtime.state["messages"]
+            if str(one.id) == source.message
+        ]
     rows = {
         entry.text: {**place, "time": entry.at[:19], "text": entry.text}
         for entry in reversed(entries)

@@ -9,13 +9,12 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from memory.catalogue import Catalogue
-from memory.times import now
 from nodes.block_tools import edits_in
 from nodes.calls import Plan, Reply, Request, reason_of
 from nodes.close import close, is_ending
 from nodes.context import Context, thread_of, user_of
 from nodes.glean import gleaned
-from nodes.kinds import entry_of, transcript_of
+from nodes.kinds import entry_of, present, transcript_of
 from nodes.state import State
 from nodes.text import question_of
 from nodes.trace import RememberDetail, Watch
@@ -44,7 +43,9 @@ def kept(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, t
     beside = []
     if state.get("stop_reason") not in ("", "closed", None):
         beside = [Catalogue(runtime.store, user=user_of(runtime)).noting(thread_of(), question_of(state["messages"]))]
-    filed = transcript_of(runtime).file([entry_of(message, now()) for message in state["messages"]], beside=beside)
+    filed = transcript_of(runtime).file(
+        [entry_of(message, present(runtime)) for message in state["messages"]], beside=beside
+    )
     update, told = yield from gleaned(state, runtime)
     if is_ending(state) and "failed" not in told:
         told.update((yield from close(state, runtime)))

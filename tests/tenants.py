@@ -69,7 +69,6 @@ VERBS: dict[str, Verb] = {
     "Catalogue.noting": lambda s, u, m: Catalogue(s, user=u).noting(T, m),
     "Catalogue.note": lambda s, u, m: Catalogue(s, user=u).note(T, m),
     "Catalogue.close": lambda s, u, m: Catalogue(s, user=u).close(T, f"About tea and {m}"),
-    "Catalogue.stamp": lambda s, u, m: Catalogue(s, user=u).stamp(),
     "Catalogue.writing": lambda s, u, m: Catalogue(s, user=u).writing(
         Thread(id=T, title=m, began="", used="", turns=1)
     ),

@@ -22,11 +22,12 @@ from wire_rules import Rules, reject, wire_messages
 from graph.agent import Agent, build_agent, compiled
 from memory.facts import Facts
 from memory.memories import Memories
+from memory.times import now
 from memory.transcript import Transcript
 from nodes import prompts
 from nodes.context import Context
 from nodes.cut import HARD_LIMIT
-from nodes.kinds import entry_of, now
+from nodes.kinds import entry_of
 from nodes.state import add_clean_messages
 from nodes.summary import CHINESE, ENGLISH
 from nodes.text import last_human, question_of, text_of

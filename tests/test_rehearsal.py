@@ -263,6 +263,75 @@ def test_a_fact_is_told_where_the_question_names_it() -> None:
     assert says("Where do I live?", first=system(facts=facts)) == "I don't know that yet."
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("On trains, I care most about quiet.", "trains", "I care most about quiet"),
+        ("Only the delivery date matters to me!", "matters", "Only the delivery date matters to me"),
+        ("With reports please always start with the revenue.", "reports", "please always start with the revenue"),
+        ("查订单的时候我只关心物流。", "订单", "我只关心物流"),
+        ("关于酒店，安静最重要。", "酒店", "安静最重要"),
+        ("我最在意价格", "关心", "我最在意价格"),
+    ],
+)
+def test_what_matters_to_the_user_is_set_as_a_fact_or_kept_where_facts_are_not_mounted(
+    text: str, key: str, value: str
+) -> None:
+    assert call(text, tools=[*TOOLS, "fact_set"]) == ("fact_set", {"key": key, "value": value})
+    assert (call(text) or ("other",))[0] != "fact_set" and extracted(text)[1] == [(key, value)]
+
+
+@pytest.mark.parametrize("text", ["What matters most to me?", "The matter counts.", "Start with me", "我最关心什么？"])
+def test_what_says_of_nothing_that_it_matters_sets_no_fact(text: str) -> None:
+    assert (call(text, tools=[*TOOLS, "fact_set"]) or ("none",))[0] != "fact_set"
+
+
+LOOKING_UP = [
+    {
+        "type": "function",
+        "function": {"name": name, "description": told, "parameters": {"required": required, "properties": {}}},
+    }
+    for name, told, required in (
+        ("flight_status", "Look up a flight. 查航班。", ["code"]),
+        ("order_lookup", "Look up an order. 查订单。", ["number"]),
+        ("move_order", "Move an order to another day.", ["number", "day"]),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("What is up with order 1007?", ("order_lookup", {"number": "1007"})),
+        ("Where is flight LH-454 now?", ("flight_status", {"code": "LH-454"})),
+        ("订单A-20怎么样了？", ("order_lookup", {"number": "A-20"})),
+        ("Are there any orders?", None),
+        ("What is room 12 like?", None),
+    ],
+)
+def test_a_tool_that_was_given_is_called_for_what_a_question_names(text: str, found: Any) -> None:
+    message = MODEL.bind_tools(LOOKING_UP).invoke([system(), HumanMessage(text)])
+    assert [(one["name"], one["args"]) for one in message.tool_calls] == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("data", "fact", "first"),
+    [
+        ({"price": 5, "delivery_date": "Friday"}, "", "price: 5"),
+        ({"price": 5, "delivery_date": "Friday"}, "only delivery dates matter", "delivery_date: Friday"),
+        ({"price": 5, "delivery_date": "Friday"}, "only the date of birth matters", "price: 5"),
+        ({"价格": 5, "交货日期": "周五"}, "只看交货日期", "交货日期: 周五"),
+        ({"价格": 5, "交货日期": "周五"}, "只看物价", "价格: 5"),
+    ],
+)
+def test_of_what_a_given_tool_finds_that_goes_first_which_matters_to_the_user(
+    data: dict[str, Any], fact: str, first: str
+) -> None:
+    facts = (("orders", fact),) if fact else ()
+    lines = says("What is up with order 1007?", *result("order_lookup", data), first=system(facts=facts)).splitlines()
+    assert lines[0] == first and len(lines) == 2
+
+
 def test_without_injected_memories_the_recall_tool_is_asked() -> None:
     bare = SystemMessage("rules")
     assert call("What do I like?", first=bare) == ("recall", {"query": "What do I like?"})
