@@ -47,6 +47,22 @@ from memory.secrets import MASK, mask
         ("card 4111 1111 1111 1111, 12/29", f"card {MASK}, 12/29"),
         ("卡号4111111111111111。", f"卡号{MASK}。"),
         ("身份证号11010519491231002X", f"身份证号{MASK}"),
+        ("4111.1111.1111.1111", MASK),
+        ("-----BEGIN PGP PRIVATE KEY BLOCK-----\nabc\n-----END PGP PRIVATE KEY BLOCK-----", MASK),
+        ("hvs.CAESIabcdefghijkl", MASK),
+        ("SharedAccessKey=abcdefg1234567890=", f"SharedAccessKey={MASK}"),
+        ("https://hooks.slack.com/services/T00/B00/XXXX", f"https://hooks.slack.com/services/{MASK}"),
+        ("L1aW4aubDFB7yfras2S1mN3bqg9nwySY8nkoLmJebSLD5BWv3ENZ", MASK),
+        ("My password's hunter2", f"My password's {MASK}"),
+        ("I changed my password to hunter2", f"I changed my password to {MASK}"),
+        ("user bob, password hunter2", f"user bob, password {MASK}"),
+        ("CVV: 123, passcode 4821", f"CVV: {MASK}, passcode {MASK}"),
+        ("SSN 078-05-1120", f"SSN {MASK}"),
+        ("wifi密码hunter2，密码 482193", f"wifi密码{MASK}，密码 {MASK}"),
+        ("我把密码改为 hunter2", f"我把密码改为 {MASK}"),
+        ("Passwort ist hunter2", f"Passwort ist {MASK}"),
+        ("パスワードはhunter2", f"パスワードは{MASK}"),
+        (f"seed phrase: {'abandon ' * 11}about", f"seed phrase: {MASK}"),
     ],
 )
 def test_keys_tokens_and_passwords_are_masked_and_the_rest_stays(text, masked):
@@ -79,10 +95,32 @@ def test_keys_tokens_and_passwords_are_masked_and_the_rest_stays(text, masked):
         "密码是错的",
         "order 20240520001234567, phone 4915112345678901",
         "4111 1111 1111 1112",
+        "I like basic income ideas; Basic training starts",
+        "my pin is broken, PIN Code ist sicher",
+        "验证码是短信发的",
+        "IMEI 490154203237518",
+        "see https://docs.example.org/d/1aB2cD3eF4gH5iJ6kL7mN8oP9qR0",
+        "commit 4c0883a69102937d6231471b5dbb6204fe512961",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "Screenshot20240520at103045",
     ],
 )
 def test_words_that_look_alike_stay(text):
     assert mask(text) == text
+
+
+SECRETS = ["sk-proj-AbCdEf1234567890", "4111111111111111", "ghp_abcdefABCDEF123456"]
+
+
+@given(st.sampled_from(SECRETS), st.integers(0, 14), st.sampled_from("\u200b\u200d\u2060\ufeff\u00ad"))
+def test_what_nobody_sees_hides_no_secret(secret: str, at: int, unseen: str):
+    assert mask(f"it is {secret[:at]}{unseen}{secret[at:]}, ok") == f"it is {MASK}, ok"
+
+
+@given(st.sampled_from(SECRETS), st.sets(st.integers(0, 14)))
+def test_no_width_of_letters_hides_a_secret(secret: str, wide: set[int]):
+    letters = (chr(ord(one) + 0xFEE0) if n in wide else one for n, one in enumerate(secret))
+    assert mask(f"卡：{''.join(letters)}。") == f"卡：{MASK}。"
 
 
 @given(st.text())
@@ -105,6 +143,12 @@ def test_masking_twice_changes_nothing_more(text):
         "4 ",
         "密码是",
         "pin for a ",
+        "password ",
+        "A1b2",
+        "seed abandon ",
+        "changed my password to ",
+        "SSN ",
+        "\u200b",
     ],
 )
 def test_a_long_text_comes_to_an_end(text):
