@@ -11,7 +11,7 @@ from pathlib import Path
 from graph.fetching import Gone, Limits, Resolve, fetch, is_url, resolve
 from graph.reader import Reader
 from graph.reading import NotRead
-from graph.sources import Source, found_at
+from graph.sources import found_at
 from memory.documents import Documents, File
 from memory.values import is_storable
 
@@ -60,63 +60,62 @@ class Intake:
         """Look again at all that was named before: what is new or changed comes in, what has vanished goes."""
         entries = list(self.docs.entries())
         roots = [one for one in dict.fromkeys(entry.root for entry in entries) if is_url(one) or Path(one).exists()]
-        sources = self.found(roots)
-        self.bring_in(sources)
-        there = {source.place for source in sources} - self.gone
+        files = self.found(roots)
+        self.bring_in(files)
+        there = {file.source for file in files} - self.gone
         gone = [entry for entry in entries if entry.source not in there]
         self.docs.remove(gone)
         self.report.removed += [entry.name for entry in gone]
         return self.report
 
-    def found(self, named: Iterable[str]) -> list[Source]:
+    def found(self, named: Iterable[str]) -> list[File]:
         """Find all sources, each once."""
         told = {"failed": self.report.failed, "skipped": self.report.skipped}
-        found = (source for name in named for source in found_at(name, **told))
-        return list({source.place: source for source in found}.values())
+        found = (file for name in named for file in found_at(name, **told))
+        return list({file.source: file for file in found}.values())
 
-    def bring_in(self, sources: Sequence[Source]) -> None:
-        """Bring in one source after the other."""
-        known = self.docs.get([source.place for source in sources])
+    def bring_in(self, files: Sequence[File]) -> None:
+        """Bring in one file after the other."""
+        known = self.docs.get([file.source for file in files])
         with self.reader:
-            for n, (source, old) in enumerate(zip(sources, known, strict=True)):
-                self.at, self.total = n, len(sources)
+            for n, (file, old) in enumerate(zip(files, known, strict=True)):
+                self.at, self.total = n, len(files)
                 self.tell()
                 try:
-                    self.bring_one(source, old)
-                except Gone as error:
-                    self.gone.add(source.place)
-                    self.report.failed.append((source.name, str(error)))
+                    self.bring_one(file, old)
                 except NotRead as error:
-                    self.report.failed.append((source.name, str(error)))
-        self.at = len(sources)
+                    self.report.failed.append((file.name, str(error)))
+                    if isinstance(error, Gone):
+                        self.gone.add(file.source)
+        self.at = len(files)
         self.tell()
 
     def tell(self, done: int = 0, total: int = 1) -> None:
         """Tell how far it came, with the passages of the file under way."""
         self.told(self.at + done / max(total, 1), self.total, self.report.passages + done)
 
-    def bring_one(self, source: Source, old: File | None) -> None:
-        """Compare one source with what is in, and replace that if it differs. Raises NotRead."""
-        if not is_storable(source.place):
+    def bring_one(self, file: File, old: File | None) -> None:
+        """Compare one file with what is in, and replace that if it differs. Raises NotRead."""
+        if not is_storable(file.source):
             raise NotRead("has a name that is not UTF-8; rename it")
-        if old and source.root == source.place != old.root:  # named by itself now, with its folder before
-            source = replace(source, name=old.name, root=old.root)
-        if is_url(source.place):
-            page = fetch(source.place, self.limits, resolve=self.resolve)
+        if old and file.root == file.source != old.root:  # named by itself now, with its folder before
+            file = replace(file, name=old.name, root=old.root)
+        if is_url(file.source):
+            page = fetch(file.source, self.limits, resolve=self.resolve)
             with tempfile.TemporaryDirectory(prefix="palimpsest-") as room:
                 copy = Path(room) / "page"
                 copy.write_bytes(page.data)
-                self.replace(file_of(source, size=len(page.data)), copy, old, declared=page.declared)
+                self.replace(replace(file, size=len(page.data)), copy, old, declared=page.declared)
             return
         try:
-            found = Path(source.place).lstat()
+            found = Path(file.source).lstat()
         except OSError as error:
             raise NotRead(f"cannot be read: {error.strerror}") from error
-        file = file_of(source, size=found.st_size, mtime_ns=found.st_mtime_ns)
+        file = replace(file, size=found.st_size, mtime_ns=found.st_mtime_ns)
         if old and old.rev and (old.size, old.mtime_ns) == (file.size, file.mtime_ns):
             self.keep(file, old)
         else:
-            self.replace(file, Path(source.place), old)
+            self.replace(file, Path(file.source), old)
 
     def replace(self, file: File, path: Path, old: File | None, *, declared: str = "") -> None:
         """Read a file and put it in, unless it holds what it held."""
@@ -135,8 +134,3 @@ class Intake:
         if now != old or old.pending != ("", 0):
             self.docs.note(now)
         self.report.unchanged += 1
-
-
-def file_of(source: Source, *, size: int, mtime_ns: int = 0) -> File:
-    """Describe a source as it is now."""
-    return File(source=source.place, name=source.name, root=source.root, size=size, mtime_ns=mtime_ns)

@@ -3,12 +3,12 @@
 import glob
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
 from graph.fetching import is_url
 from graph.reading import READ_IN_FOLDERS, suffix_of
+from memory.documents import File
 from memory.text import clean
 
 PASSED_BY = {"__pycache__", "node_modules"}
@@ -19,19 +19,10 @@ Told = list[tuple[str, str]]
 """Names that are not brought in, each with why."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Something to bring in: a path or address, what people call it, and what was named to find it."""
-
-    place: str
-    name: str
-    root: str
-
-
-def found_at(named: str, *, failed: Told, skipped: Told) -> Iterator[Source]:
+def found_at(named: str, *, failed: Told, skipped: Told) -> Iterator[File]:
     """Find what a name means. A link that is named itself is followed; those inside a folder are not."""
     if is_url(named):
-        yield Source(place=named, name=named, root=named)
+        yield File(source=named, name=named, root=named)
         return
     path = Path(named).expanduser()
     is_pattern = glob.has_magic(named) and not os.path.lexists(path)
@@ -44,7 +35,7 @@ def found_at(named: str, *, failed: Told, skipped: Told) -> Iterator[Source]:
         elif root.is_dir():
             yield from found_in(root, failed=failed, skipped=skipped)
         elif root.exists():
-            yield Source(place=str(root), name=shown(root.name), root=str(root))
+            yield File(source=str(root), name=shown(root.name), root=str(root))
         else:
             failed.append((named, "is not there"))
     if not paths:
@@ -56,7 +47,7 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def found_in(root: Path, *, failed: Told, skipped: Told) -> Iterator[Source]:
+def found_in(root: Path, *, failed: Told, skipped: Told) -> Iterator[File]:
     """Find what can be read in a folder and those in it."""
 
     def not_listed(error: OSError) -> None:
@@ -75,7 +66,7 @@ def found_in(root: Path, *, failed: Told, skipped: Told) -> Iterator[Source]:
             if reason:
                 skipped.append((called(path, root), reason))
             elif not path.is_symlink():
-                yield Source(place=str(path), name=called(path, root), root=str(root))
+                yield File(source=str(path), name=called(path, root), root=str(root))
 
 
 def why_not(path: Path, root: Path) -> str:
