@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPException
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
@@ -89,19 +90,16 @@ def openai_model(model: str, settings: Settings) -> BaseChatModel:
     """Build a client for the Chat Completions wire, which every compatible server speaks."""
     from langchain_openai import ChatOpenAI  # 1.4 s that a rehearsal need not pay
 
+    options = client_options(settings, f"model {model!r}")
+    return ChatOpenAI(model=model, use_responses_api=False, stream_usage=True, **options)
+
+
+def client_options(settings: Settings, what: str) -> dict[str, Any]:
+    """Return what every client of the endpoint is given. Raises BadSetting, naming what needs it, if there is none."""
     if not settings.api_key and not settings.base_url:
-        raise BadSetting(
-            f"model {model!r} needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set"
-        )
-    return ChatOpenAI(
-        model=model,
-        base_url=settings.base_url or None,
-        api_key=key_of(settings),
-        timeout=settings.timeout_s,
-        max_retries=settings.max_retries,
-        use_responses_api=False,
-        stream_usage=True,
-    )
+        raise BadSetting(f"{what} needs OPENAI_API_KEY, or OPENAI_BASE_URL for a compatible server; neither is set")
+    reach = {"base_url": settings.base_url or None, "api_key": key_of(settings)}
+    return {**reach, "timeout": settings.timeout_s, "max_retries": settings.max_retries}
 
 
 def key_of(settings: Settings) -> SecretStr:
@@ -188,16 +186,8 @@ def build_embedder(settings: Settings) -> Embedder | None:
             raise BadSetting(f"PALIMPSEST_EMBEDDINGS: {error}") from error
     from langchain_openai import OpenAIEmbeddings
 
-    if not settings.api_key and not settings.base_url:
-        raise BadSetting("PALIMPSEST_EMBEDDINGS needs OPENAI_API_KEY or OPENAI_BASE_URL; neither is set")
-    embeddings = OpenAIEmbeddings(
-        model=name,
-        base_url=settings.base_url or None,
-        api_key=key_of(settings),
-        timeout=settings.timeout_s,
-        max_retries=settings.max_retries,
-        check_embedding_ctx_length=False,  # it would download a tokenizer
-    )
+    options = client_options(settings, "PALIMPSEST_EMBEDDINGS")
+    embeddings = OpenAIEmbeddings(model=name, check_embedding_ctx_length=False, **options)  # no tokenizer is downloaded
     try:
         dims = len(embeddings.embed_query("length"))
     except Exception as error:  # whatever the client raises, the person's next step is the same
