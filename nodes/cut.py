@@ -8,7 +8,7 @@ from nodes.context import Context
 from nodes.pairs import results_of
 from nodes.state import State
 from nodes.text import last_human
-from nodes.tokens import message_tokens, ratio_of
+from nodes.tokens import message_tokens, newest_within, ratio_of
 
 KEPT_SHARE = 2
 """After a cut the page holds one part in this many of its limit: 2 is half."""
@@ -40,7 +40,8 @@ def leaving(state: State, context: Context) -> list[AnyMessage]:
     messages = state["messages"]
     keep = context.max_messages // KEPT_SHARE
     if state.get("page_tokens", 0) > context.token_budget:
-        keep = min(keep, newest_within(messages, room_for_page(state, context) // KEPT_SHARE))
+        room = room_for_page(state, context) // KEPT_SHARE
+        keep = min(keep, newest_within(messages, room, cost=message_tokens))
     cut = safe_cut(messages, keep=keep)
     waiting = context.extract not in ("off", "close") and len(messages) <= HARD_LIMIT * context.max_messages
     return messages[: min(cut, first_unread(messages, state.get("extracted_to", "")))] if waiting else messages[:cut]
@@ -52,15 +53,6 @@ def room_for_page(state: State, context: Context) -> int:
     messages = sum(map(message_tokens, state["messages"]))
     others = state.get("page_tokens", 0) / ratio - messages
     return int(context.token_budget / ratio - max(others, 0))
-
-
-def newest_within(messages: Sequence[BaseMessage], tokens: int) -> int:
-    """Count the newest messages that together have at most so many tokens."""
-    for count, message in enumerate(reversed(messages)):
-        tokens -= message_tokens(message)
-        if tokens < 0:
-            return count
-    return len(messages)
 
 
 def first_unread(messages: Sequence[BaseMessage], read_to: str) -> int:

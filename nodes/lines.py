@@ -7,7 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from nodes.media import in_words
 from nodes.quoting import as_json
-from nodes.tokens import pieces, text_tokens
+from nodes.tokens import newest_within, pieces, text_tokens
 
 T = TypeVar("T")
 
@@ -71,10 +71,4 @@ def line_tokens(line: str) -> int:
 
 def newest_lines(lines: Sequence[str], limit: int) -> list[str]:
     """Return the newest lines that together have at most `limit` tokens."""
-    kept: list[str] = []
-    for line in reversed(lines):
-        limit -= line_tokens(line)
-        if limit < 0:
-            break
-        kept.insert(0, line)
-    return kept
+    return [*lines[len(lines) - newest_within(lines, limit, cost=line_tokens) :]]

@@ -9,11 +9,13 @@ import math
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from nodes.text import SHOWN_AS_NOTHING
+
+T = TypeVar("T")
 
 WIDE = re.compile(
     r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
@@ -53,6 +55,15 @@ def pieces(text: str, limit: int, *, cost: Callable[[str], int] = text_tokens) -
         cut.append(text[:size])
         text = text[size:]
     return cut
+
+
+def newest_within(items: Sequence[T], limit: int, *, cost: Callable[[T], int]) -> int:
+    """Count the newest items that together cost at most `limit` tokens."""
+    for count, item in enumerate(reversed(items)):
+        limit -= cost(item)
+        if limit < 0:
+            return count
+    return len(items)
 
 
 def message_tokens(message: BaseMessage) -> int:
