@@ -86,39 +86,47 @@ class Index:
 
         One turn asks the same of several namespaces.
         """
-        if (embedder := self.embedder) is None:
-            return None
-        if (asked := self._asked) is not None and asked[0] == text:
+        if (asked := self._asked) is not None and asked[0] == text and self.embedder is not None:
             return asked[1]
-        parts = embedder.split(text)
-        try:
-            vectors = embedder([parts[0], *parts[1:][-1:]], query=True)
-        except NoEmbedder as error:
-            self._go_without(error)
+        parts = self.embedder.split(text) if self.embedder else [text]
+        vectors = self._embed([parts[0], *parts[1:][-1:]], query=True)
+        if vectors is None:
             return None
         vector = unit(vectors.mean(axis=0, keepdims=True)).reshape(-1)
         self._asked = text, vector
         return vector
 
-    def _go_without(self, reason: NoEmbedder) -> None:
-        if self.embedder is not None:
-            log.warning(NOT_EMBEDDED, reason)
-        self.embedder = None
-
     def _vectors(self, texts: Sequence[Sequence[str]], names: Sequence[str]) -> list[NDArray[np.float32]]:
         """Embed the texts of items; return a row for each part of each item's, none without an embedder."""
-        nothing = [np.empty((0, 0), dtype=np.float32)] * len(texts)
-        if (embedder := self.embedder) is None:
-            return nothing
-        parts = [[part for text in mine for part in spread(embedder.split(text))] for mine in texts]
+        split = self.embedder.split if self.embedder else lambda text: [text]
+        parts = [[part for text in mine for part in spread(split(text))] for mine in texts]
         owners = [name for name, mine in zip(names, parts, strict=True) for _ in mine]
-        try:
-            vectors = self._embed(embedder, [part for mine in parts for part in mine], owners)
-        except NoEmbedder as error:
-            self._go_without(error)
-            return nothing
+        vectors = self._embed([part for mine in parts for part in mine], owners)
+        if vectors is None:
+            return [np.empty((0, 0), dtype=np.float32)] * len(texts)
         ends = np.cumsum([len(mine) for mine in parts])
-        return [vectors[end - len(mine) : end] for mine, end in zip(parts, ends, strict=True)]
+        return [unit(vectors[end - len(mine) : end]) for mine, end in zip(parts, ends, strict=True)]
+
+    def _embed(
+        self, parts: list[str], owners: Sequence[str] = (), *, query: bool = False
+    ) -> NDArray[np.float32] | None:
+        """Embed texts; None without an embedder, or with one that cannot be loaded."""
+        if (embedder := self.embedder) is None:
+            return None
+        vectors = np.empty((len(parts), embedder.dims), dtype=np.float32)
+        try:
+            for start in range(0, len(parts), EMBEDDED_AT_ONCE):
+                end = start + EMBEDDED_AT_ONCE
+                vectors[start:end] = embedder(parts[start:end], query=query)
+        except NoEmbedder as error:
+            log.warning(NOT_EMBEDDED, error)
+            self.embedder = None
+            return None
+        except EmbeddingError as error:
+            if error.position is None or query:
+                raise
+            raise BadValue(f"{owners[start + error.position]} was not stored: {error}") from error
+        return vectors
 
     def _texts(self, value: Mapping[str, Any], paths: Paths) -> list[str]:
         if paths is False:
@@ -128,18 +136,6 @@ class Index:
             return [text] if isinstance(text, str) and text.strip() else get_text_at_path(value, "$")
         chosen = paths if paths is not None else self._fields or ()
         return [text for path in chosen for text in get_text_at_path(value, path) if text.strip()]
-
-    def _embed(self, embedder: Embedder, parts: list[str], owners: Sequence[str]) -> NDArray[np.float32]:
-        vectors = np.empty((len(parts), embedder.dims), dtype=np.float32)
-        for start in range(0, len(parts), EMBEDDED_AT_ONCE):
-            end = start + EMBEDDED_AT_ONCE
-            try:
-                vectors[start:end] = embedder(parts[start:end])
-            except EmbeddingError as error:
-                if error.position is None:
-                    raise
-                raise BadValue(f"{owners[start + error.position]} was not stored: {error}") from error
-        return unit(vectors)
 
 
 def index_from(config: StoreIndex | None, embedder: Embedder | None) -> Index | None:

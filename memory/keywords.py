@@ -13,30 +13,25 @@ from memory.sql import Database
 from memory.words import bm25, query_terms
 
 
-class Keywords:
-    """Postings beside the record."""
+def keyword_scores(
+    db: Database, scope: Scope, query: str, *, threads: Sequence[Sequence[int]] = ()
+) -> dict[int, float]:
+    """Score every item of the scope that holds a term of the query, 0 to 1; the others are absent.
 
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def scores(self, scope: Scope, query: str, *, threads: Sequence[Sequence[int]] = ()) -> dict[int, float]:
-        """Score every item of the scope that holds a term of the query, 0 to 1; the others are absent.
-
-        With `threads`, items in the order of a talk, each also counts a share of its neighbours' terms.
-        """
-        postings: dict[str, dict[int, int]] = {term: {} for term in query_terms(query)}
-        if not postings or not scope.documents:
-            return {}
-        inside, spaces = self._db.among("space", scope.spaces)
-        holding, terms = self._db.among("term", postings)
-        with self._db.reading() as session:
-            rows = session.run(
-                f"SELECT term, item, count, length FROM mem_postings WHERE {inside} AND {holding}", (spaces, terms)
-            )
-            lengths = {row[1]: row[3] for row in rows}
-            if threads:
-                lengths = dict(session.run(f"SELECT id, length FROM mem_items WHERE {inside}", (spaces,)))
-        for term, item, count, _ in rows:
-            postings[term][item] = count
-        mean_length = scope.terms / scope.documents
-        return bm25(postings, lengths, documents=scope.documents, mean_length=mean_length, threads=threads)
+    With `threads`, items in the order of a talk, each also counts a share of its neighbours' terms.
+    """
+    postings: dict[str, dict[int, int]] = {term: {} for term in query_terms(query)}
+    if not postings or not scope.documents:
+        return {}
+    inside, spaces = db.among("space", scope.spaces)
+    holding, terms = db.among("term", postings)
+    with db.reading() as session:
+        sql = f"SELECT term, item, count, length FROM mem_postings WHERE {inside} AND {holding}"
+        rows = session.run(sql, (spaces, terms))
+        lengths = {row[1]: row[3] for row in rows}
+        if threads:
+            lengths = dict(session.run(f"SELECT id, length FROM mem_items WHERE {inside}", (spaces,)))
+    for term, item, count, _ in rows:
+        postings[term][item] = count
+    mean_length = scope.terms / scope.documents
+    return bm25(postings, lengths, documents=scope.documents, mean_length=mean_length, threads=threads)

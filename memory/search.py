@@ -13,6 +13,7 @@ from langgraph.store.base import SearchItem
 from memory import filters
 from memory.fusion import Fused, fuse
 from memory.indexing import Index
+from memory.keywords import keyword_scores
 from memory.record import Record, Scope, Stored
 from memory.upkeep import Legs
 from memory.vectors import CANDIDATES, Matrix
@@ -109,7 +110,7 @@ class Search:
         """Score by each leg, exactly: everything in a small scope or under a filter, else the best of each."""
         scope, vectors = question.scope, self._legs.vectors
         by_words = question.hybrid or meaning is None
-        keyword = self._legs.keywords.scores(scope, question.text, threads=threads) if by_words else {}
+        keyword = keyword_scores(self._record.db, scope, question.text, threads=threads) if by_words else {}
         if meaning is None:
             return {}, keyword
         if allowed is not None:

@@ -17,7 +17,6 @@ import orjson
 from memory.chroma import STROKE, Chroma
 from memory.errors import BadValue, EmbedderChanged
 from memory.indexing import Entry, Index, Placed
-from memory.keywords import Keywords
 from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, SPACE, WORDED, get_meta, note_all, set_meta
 from memory.sql import Database, Row, Session
 from memory.vectors import Vectors
@@ -40,7 +39,7 @@ class Legs:
     """Both legs over one database; what they hold of items is written and counted here, and read by each."""
 
     def __init__(self, db: Database, vectors: Vectors) -> None:
-        self._db, self.keywords, self.vectors = db, Keywords(db), vectors
+        self._db, self.vectors = db, vectors
 
     def replace(self, session: Session, placed: Sequence[Placed], *, embedded: bool) -> None:
         """Write what is searched of items; unless `embedded`, vectors are still due."""
