@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 from graph.reading import NotRead, Read, decode, from_html
 from memory.passages import Document
+from memory.text import clean
 
 MOST_UNPACKED = 500 * 2**20
 NEEDS_EXTRA = "needs the extra `docs`: .venv/bin/uv sync --extra docs"
@@ -96,7 +97,7 @@ def joined(parts: Iterable[tuple[str, str]]) -> tuple[str, tuple[tuple[int, str]
     text, places, at = [], [], 0
     for name, part in parts:
         places.append((at, name))
-        text.append(part.rstrip() + "\n\n")
+        text.append(clean(part).rstrip() + "\n\n")  # before places are counted: what is cleaned is shorter
         at += len(text[-1])
     return "".join(text), tuple(places)
 

@@ -84,23 +84,10 @@ def read(data: bytes, *, name: str, declared: str = "") -> Read:
     text = clean(found.document.text)
     if not text.strip():
         raise NotRead("holds no text")
-    if text != found.document.text:  # offsets of pages would be wrong: the cleaned text is shorter
-        found = replace(found, document=moved(found.document))
     title = " ".join(clean(found.document.title).split())
     if not title and not (found.document.kind == "markdown" and HEADED.search(text)):
         title = Path(name).stem
-    return replace(found, document=replace(found.document, title=title))
-
-
-def moved(document: Document) -> Document:
-    """Clean a document's text, with its places moved to where they are then."""
-
-    def place(at: int) -> int:
-        return len(clean(document.text[:at]))
-
-    pages = tuple((place(at), name) for at, name in document.pages)
-    outline = tuple((place(at), level, title) for at, level, title in document.outline)
-    return replace(document, text=clean(document.text), pages=pages, outline=outline)
+    return replace(found, document=replace(found.document, text=text, title=title))
 
 
 def read_office(data: bytes) -> Read | None:

@@ -265,15 +265,13 @@ class Positions:
     """Tells where a stretch of a document lies."""
 
     def __init__(self, document: Document) -> None:
-        self.pages = document.pages
-        self.starts = [at for at, _ in document.pages]
-        self.ends = [] if document.pages else [match.end() for match in re.finditer("\n", document.text)]
+        self.names = [name for _, name in document.pages]
+        lines = (match.end() for match in re.finditer("\n", document.text))
+        self.starts = [at for at, _ in document.pages] or [0, *lines]
 
     def between(self, start: int, end: int) -> str:
         """Name the pages, or the lines, of what lies between two offsets."""
-        if not self.pages:
-            first, last = (bisect_right(self.ends, at) + 1 for at in (start, max(end - 1, start)))
-            return f"line {first}" if first == last else f"lines {first}–{last}"
-        first, last = (max(bisect_right(self.starts, at) - 1, 0) for at in (start, max(end - 1, start)))
-        names = [self.pages[first][1], self.pages[last][1]]
-        return names[0] if first == last else f"{names[0]} – {names[1]}"
+        first, last = (max(bisect_right(self.starts, at), 1) for at in (start, max(end - 1, start)))
+        if self.names:
+            return self.names[first - 1] if first == last else f"{self.names[first - 1]} – {self.names[last - 1]}"
+        return f"line {first}" if first == last else f"lines {first}–{last}"

@@ -57,7 +57,8 @@ def fit(messages: Sequence[AnyMessage], budget: int) -> Fitted:
     page.shorten_groups([page.question], budget // QUESTION_SHARE)
     for cap in halves(large):
         page.shorten_groups(range(page.question + 1, newest), cap)
-    page.leave_out_groups(range(page.question + 1, newest))
+    for n in range(page.question + 1, newest):
+        page.groups[n] = [] if page.is_over() else page.groups[n]
     for cap in halves(large):
         page.shorten_groups(range(max(page.question + 1, newest), newest + 1), cap)
     page.leave_out_calls(newest)
@@ -124,12 +125,6 @@ class Page:
             calls = [call for call in answer.tool_calls if call["id"] != result.tool_call_id]
             self.shown[first] = answer.model_copy(update={"tool_calls": calls})
             self.sizes[first] = message_tokens(self.shown[first])
-
-    def leave_out_groups(self, numbers: Iterable[int]) -> None:
-        """Leave out these groups, one by one."""
-        for n in numbers:
-            if self.is_over():
-                self.groups[n] = []
 
 
 def halves(cap: int) -> Iterator[int]:
