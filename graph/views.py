@@ -5,6 +5,7 @@ It knows nothing of HTTP: graph/page.py calls it with what a request gives, off 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -14,10 +15,12 @@ from graph.block_commands import PERSON
 from memory.block_specs import DEFAULT_BLOCKS, MAX_LIMIT, BlockSpec
 from memory.blocks import Block, Blocks
 from memory.catalogue import Catalogue
+from memory.documents import SHARED, Documents, File, collections_of, search_documents
 from memory.facts import Facts
 from memory.labels import unlabel
 from memory.memories import Memories
 from memory.owner import everything, owned
+from memory.passages import Passage
 from memory.transcript import Entry, Transcript
 
 AT_ONCE = 100
@@ -156,15 +159,18 @@ def forget(desk: Desk, given: Given) -> Any:
 def search(desk: Desk, given: Given) -> Any:
     """Search, and tell what each hit owes to which leg: cosine and rank by meaning, share and rank by words.
 
-    Of memories it tells too which of them recall would leave out, and why.
+    Of memories it tells too which of them recall would leave out, and why; of passages in which document they stand.
     """
     kind, query = given.get("kind", "memories"), text(given, "query")
     store: Any = desk.store
+    if kind == "documents":
+        passages = search_documents(store, user=desk.user, query=query, limit=FOUND, threshold=-1.0)
+        return [{**passage_of(one.passage), **one.parts, "in": [one.collection, one.file.name]} for one in passages]
     if kind == "transcript":
         hits = store.find(owned(desk.user, kind), query, limit=FOUND, neighbours=True)
         return [{**hit_of(hit), "thread": unlabel(hit.namespace[-1])} for hit in hits]
     if kind != "memories":
-        raise ValueError(f"kind must be memories or transcript, got {kind!r}")
+        raise ValueError(f"kind must be memories, transcript or documents, got {kind!r}")
     found = Memories(store, user=desk.user).judged(query, limit=FOUND)
     return [{**hit_of(one.hit), "left_out": one.left_out} for one in found]
 
@@ -172,6 +178,41 @@ def search(desk: Desk, given: Given) -> Any:
 def hit_of(hit: Any) -> dict[str, Any]:
     """Write a hit with its parts as plain data."""
     return {"id": hit.key, "text": hit.value["text"], "at": hit.value["at"], **hit.parts}
+
+
+def documents(desk: Desk, given: Given) -> Any:
+    """Show the user's collections and those that all read, each with its files."""
+    owners = {desk.user: False, SHARED: True}
+    return [
+        {
+            "name": name,
+            "shared": shared,
+            "files": list(map(file_of, Documents(desk.store, user=owner, collection=name).files())),
+        }
+        for owner, shared in owners.items()
+        for name in collections_of(desk.store, user=owner)
+    ]
+
+
+def file_of(file: File) -> dict[str, Any]:
+    """Write a file as plain data."""
+    return {name: getattr(file, name) for name in ("source", "name", "title", "size", "passages", "at")}
+
+
+def passages(desk: Desk, given: Given) -> Any:
+    """Show some of the passages of a file, in their order, and how many there are. Raises Missing."""
+    owner = SHARED if text(given, "shared") == "true" else desk.user
+    kept = Documents(desk.store, user=owner, collection=text(given, "collection"))
+    (file,) = kept.get([text(given, "source")])
+    if file is None or not file.rev:
+        raise Missing("this document is gone; look at the list again")
+    start = number(given, "offset", 0)
+    return {"total": file.passages, "items": list(map(passage_of, islice(kept.passages(file), start, start + AT_ONCE)))}
+
+
+def passage_of(one: Passage) -> dict[str, Any]:
+    """Write a passage as plain data."""
+    return {"text": one.shown.rstrip(), "place": [*one.heading, *filter(None, [one.position])]}
 
 
 def threads(desk: Desk, given: Given) -> Any:
@@ -206,6 +247,8 @@ VIEWS: dict[str, View] = {
     "memories": memories,
     "said": said,
     "search": search,
+    "documents": documents,
+    "passages": passages,
     "threads": threads,
     "thread": thread,
 }

@@ -5,7 +5,7 @@ never half in, whatever is killed, and however large it is it is written in stro
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from math import log10
@@ -64,13 +64,17 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A passage that a search found, in which file; `score` is the cosine to the query, None without an embedder."""
+    """A passage that a search found, in which file; `score` is the cosine to the query, None without an embedder.
+
+    `parts` is what it owes to each leg, empty where the store does not tell.
+    """
 
     passage: Passage
     file: File
     collection: str
     number: int
     score: float | None
+    parts: Mapping[str, Any]
 
 
 class Documents:
@@ -256,8 +260,8 @@ def in_their_files(store: BaseStore, hits: Sequence[SearchItem]) -> Iterator[Fou
         file = file_of(entry.value) if isinstance(entry, Item) else None
         if file and file.rev == hit.value["rev"]:
             collection = unlabel(hit.namespace[2])
-            number, passage = hit.value["n"], passage_of(hit.value)
-            yield Found(passage=passage, file=file, collection=collection, number=number, score=hit.score)
+            number, passage, parts = hit.value["n"], passage_of(hit.value), getattr(hit, "parts", {})
+            yield Found(passage=passage, file=file, collection=collection, number=number, score=hit.score, parts=parts)
 
 
 def owned_by(user: str) -> Namespace:

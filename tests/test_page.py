@@ -20,13 +20,16 @@ from websockets.sync.client import connect
 
 from graph.page import FILES, TOKEN
 from graph.settings import Settings
+from graph.texts import TABLE
 from graph.turn import run
 from graph.views import AT_ONCE, EDITS, VIEWS, Desk, Missing
 from memory.blocks import Blocks
 from memory.catalogue import Catalogue
+from memory.documents import SHARED, Documents, File
 from memory.facts import Facts
 from memory.memories import Forgotten, Memories
 from memory.owner import owned
+from memory.passages import Document
 from memory.transcript import Transcript
 from nodes.context import Context
 
@@ -166,6 +169,42 @@ def test_what_holds_no_longer_is_shown_with_its_end_and_left_out_of_recall(world
     assert found[new.id] == "" and found[old.id].startswith("superseded on")
 
 
+def put_document(world: World, user: str, name: str, text: str, collection: str = "main") -> None:
+    file = File(source=f"/home/{name}", name=name, size=len(text.encode()))
+    Documents(world.store, user=user, collection=collection).put(file, Document(text=text, title=""), rev="1")
+
+
+def test_documents_are_listed_read_and_searched_and_each_hit_tells_what_it_owes(world: World, get: Callable[..., Any]):
+    put_document(world, "reader", "手册.md", "# 假期\n\n每人每年有十五天病假。\n")
+    put_document(
+        world, "reader", "long.md", "\n\n".join(f"# Part {n}\n\n{'Words. ' * 60}" for n in range(AT_ONCE + 5)), "work"
+    )
+    main, work = get("documents", user="reader")
+    assert (main["name"], main["shared"], work["name"]) == ("main", False, "work")
+    (file,) = main["files"]
+    assert (file["name"], file["passages"], file["size"]) == ("手册.md", 1, 44)
+    where = {"user": "reader", "shared": "false", "collection": "work", "source": "/home/long.md"}
+    pages = [get("passages", offset=offset, **where) for offset in (0, AT_ONCE)]
+    assert pages[0]["total"] == work["files"][0]["passages"] == sum(len(page["items"]) for page in pages) > AT_ONCE
+    assert pages[0]["items"][1]["place"][0] == "Part 1"
+    hit = get("search", query="病假有几天？", kind="documents", user="reader")[0]
+    assert "十五天病假" in hit["text"] and hit["in"] == ["main", "手册.md"] and hit["place"][0] == "假期"
+    assert hit["vector_rank"] == hit["keyword_rank"] == 1 and hit["vector"] > 0 and hit["keyword"] > 0
+
+
+def test_shared_documents_are_everybodys_and_others_nobodys_else(world: World, get: Callable[..., Any]):
+    put_document(world, SHARED, "rules.md", "The dock closes at 17:45.", "house")
+    put_document(world, "dora", "own.md", "Dora's dock code is 5566.", "house")
+    found = {user: get("search", query="dock", kind="documents", user=user) for user in ("dora", "emil")}
+    assert {user: {hit["in"][1] for hit in hits} for user, hits in found.items()} == {
+        "dora": {"rules.md", "own.md"}, "emil": {"rules.md"},
+    }  # fmt: skip
+    assert [(one["name"], one["shared"]) for one in get("documents", user="emil")] == [("house", True)]
+    asked = {"collection": "house", "source": "/home/own.md", "shared": "false"}
+    assert get("passages", user="dora", **asked)["total"] == 1
+    assert httpx.get(f"{world.open}/memory/api/passages", params={"user": "emil", **asked}).status_code == 404
+
+
 ELSEWHERE = [
     {"origin": "https://evil.example"},
     {"origin": "null"},
@@ -235,6 +274,7 @@ def secret(world: World) -> str:
     Facts(world.store, user="bob").set("code", "9944")
     Blocks(world.store, user="bob").rewrite("human", "Code 9944", author=AGENT)
     Memories(world.store, user="bob").save("Bob's code is 9944.")
+    put_document(world, "bob", "9944.md", "Bob's code is 9944.", "bobs")
     return message
 
 
@@ -242,6 +282,7 @@ def secret(world: World) -> str:
 def test_nobody_sees_what_is_anothers(world: World, secret: str, name: str):
     """Ann asks for Bob's, by every id that she could know."""
     asked = {"user": "bob", "id": "shared", "query": "code 9944", "thread": "shared", "message": secret}
+    asked |= {"collection": "bobs", "source": "/home/9944.md", "shared": "false"}
 
     def seen(user: str) -> httpx.Response:
         headers = {"authorization": f"Bearer {user}"}
@@ -329,4 +370,4 @@ def test_whatever_a_request_gives_is_answered_or_refused(world: World, name: str
 
 def test_the_files_are_where_the_wheel_takes_them_from():
     assets = Path(__file__).parent.parent / "graph" / "assets"
-    assert {path.name for path in assets.iterdir()} == set(FILES.values())
+    assert {path.name for path in assets.iterdir()} == {*FILES.values(), TABLE.name}

@@ -10,8 +10,10 @@ from page_server import AGENT, TALK, World, open_world
 
 from graph.page import ASSETS
 from memory.blocks import Blocks
+from memory.documents import Documents, File
 from memory.facts import Facts
 from memory.memories import Memories
+from memory.passages import Document
 
 pytestmark = [
     pytest.mark.xdist_group("page"),
@@ -40,6 +42,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         for text in NASTY:
             Memories(opened.store, user="me").save(text)
             Facts(opened.store, user="me").set(text, text)
+        for n, text in enumerate((*NASTY, "我的假期有十五天。")):
+            file = File(source=f"/{n}", name=f"{n} {text}", size=1_234)
+            Documents(opened.store, user="me", collection=NASTY[0]).put(file, Document(text=text, title=text), rev="1")
         Blocks(opened.store, user="me").append("human", "\n".join(NASTY), author=AGENT)
         yield opened
 
@@ -142,7 +147,7 @@ def test_what_was_typed_survives_an_edit_by_another(world: World, browser: Brows
 def test_what_users_and_models_wrote_stands_as_text(world: World, browser: Browser):
     """Markup of any kind, in every place where a text of theirs can stand, is shown as it is."""
     browser.complaints.clear()
-    for tab in ("blocks", "facts", "memories"):
+    for tab in ("blocks", "facts", "memories", "documents"):
         browser.click(f"#{tab}")
         browser.reads(*NASTY)
     browser.click("#blocks")
@@ -158,6 +163,29 @@ def test_what_users_and_models_wrote_stands_as_text(world: World, browser: Brows
     assert browser.js("getComputedStyle([...document.querySelectorAll('.said')].find("
                       "(one) => one.textContent.startsWith('אני'))).direction") == "rtl"  # fmt: skip
     assert browser.complaints == []
+
+
+def test_documents_are_listed_opened_and_searched_with_the_keyboard(browser: Browser):
+    browser.tab_to("Blocks")
+    for _ in range(4):
+        browser.press("ArrowRight")
+    browser.reads("files: 8", "1.23 kB", "7 我的假期有十五天。")
+    browser.tab_to("Passages (1)")
+    browser.press("Enter")
+    browser.until("document.querySelector('details[open] .message')")
+    browser.click("#search-words")
+    browser.type("假期几天")
+    browser.press("Enter")
+    browser.until("document.querySelector('tbody')")
+    row = browser.text("tbody")
+    assert "我的假期有十五天。" in row and NASTY[0] in row and re.search(r"0\.\d{3}, 1\s+0\.\d{3}, 1", row), row
+    browser.look(languages="zh-CN")
+    browser.open(browser.js("location.href"))
+    browser.click("#documents")
+    browser.reads("8 个文件", "各段（1）")
+    user(browser, "nobody")
+    browser.click("#documents")
+    browser.reads("还没有文档")
 
 
 def test_search_and_conversation_are_read(browser: Browser):
@@ -182,8 +210,9 @@ def test_every_view_is_legible(world: World, browser: Browser, tmp_path: Path, s
     browser.look(scheme=scheme, languages=languages, width=width)
     browser.open(f"{world.open}/memory")
     browser.complaints.clear()
-    words = {"en": "Blocks Edit From Forget Search turns", "zh": "核心记忆 编辑 自 忘记 查找 轮"}[languages[:2]].split()
-    for tab, word in zip(("blocks", "blocks", "facts", "memories", "search", "threads"), words, strict=True):
+    words = {"en": "Blocks Edit From Forget Search Passages turns", "zh": "核心记忆 编辑 自 忘记 查找 各段 轮"}
+    tabs = ("blocks", "blocks", "facts", "memories", "search", "documents", "threads")
+    for tab, word in zip(tabs, words[languages[:2]].split(), strict=True):
         browser.click(f"#{tab}")
         browser.until("!document.querySelector('#panel').inert")
         browser.until(

@@ -4,7 +4,7 @@ const TEXTS = {
   en: {
     memory: "memory", user: "User", language: "Language", token: "Token or header", go: "Log in",
     login: "This server asks who you are. Give the token, or the whole Authorization header, that it takes.",
-    blocks: "Blocks", facts: "Facts", memories: "Memories", search: "Search", threads: "Conversations",
+    blocks: "Blocks", facts: "Facts", memories: "Memories", search: "Search", documents: "Documents", threads: "Conversations",
     loading: "Loading…", nothing: "Nothing here yet.", empty: "empty", edit: "Edit", save: "Save", cancel: "Cancel",
     undo: "Undo", restore: "Restore", history: "History ({n})", text_of: "Text of {label}", fill: "{chars} of {limit} characters", chars: "{chars} characters",
     version: "version {version}", by_agent: "by the agent", by_person: "by a person", by_configuration: "as configured",
@@ -12,8 +12,9 @@ const TEXTS = {
     sources: "Source messages ({n})", source_gone: "This message is no longer in the transcript.", seen: "said {n} times",
     variant: "also: {other}", superseded: "held until {until}", forget: "Forget", keep: "Keep",
     sure: "Forget this memory?", more: "More ({n} left)", total: "{n} memories", words: "Words", in: "In",
-    in_memories: "memories", in_transcript: "conversations", find: "Search", found_nothing: "Nothing was found.",
+    in_memories: "memories", in_transcript: "conversations", in_documents: "documents", find: "Search", found_nothing: "Nothing was found.",
     left_out: "recall leaves it out: {why}", rank: "Rank", text: "Text", meaning: "Meaning: cosine, rank", keywords: "Words: share, rank", fused: "Together",
+    shared: "for all users", files: "files: {n}", passages: "Passages ({n})", no_documents: "No documents yet: palimpsest docs add FILE",
     turns: "turns: {n}", open: "open", closed: "closed", back: "All conversations", summary: "Running summary",
     replaced: "Messages that it replaced ({n})", on_page: "Messages on the page ({n})", call: "calls",
     human: "You", ai: "Agent", tool: "Tool", system: "System", failed: "The server answered {status}.", offline: "The server does not answer.",
@@ -22,7 +23,7 @@ const TEXTS = {
   zh: {
     memory: "记忆", user: "用户", language: "语言", token: "令牌或请求头", go: "登录",
     login: "这台服务器要求登录。请填写它接受的令牌，或完整的 Authorization 请求头。",
-    blocks: "核心记忆", facts: "事实", memories: "记忆", search: "查找", threads: "对话",
+    blocks: "核心记忆", facts: "事实", memories: "记忆", search: "查找", documents: "文档", threads: "对话",
     loading: "正在读取……", nothing: "这里还没有内容。", empty: "空", edit: "编辑", save: "保存", cancel: "取消",
     undo: "撤销", restore: "恢复", history: "历史（{n}）", text_of: "{label} 的内容", fill: "已用 {chars} / {limit} 个字符", chars: "{chars} 个字符",
     version: "第 {version} 版", by_agent: "由智能体修改", by_person: "由人修改", by_configuration: "初始设置",
@@ -30,8 +31,9 @@ const TEXTS = {
     sources: "来源消息（{n}）", source_gone: "这条消息已不在档案里。", seen: "说过 {n} 次",
     variant: "也说成：{other}", superseded: "有效至 {until}", forget: "忘记", keep: "保留",
     sure: "要忘记这条记忆吗？", more: "更多（还有 {n} 条）", total: "共 {n} 条记忆", words: "查找内容", in: "范围",
-    in_memories: "记忆", in_transcript: "对话", find: "查找", found_nothing: "没有找到。",
+    in_memories: "记忆", in_transcript: "对话", in_documents: "文档", find: "查找", found_nothing: "没有找到。",
     left_out: "回忆时略去：{why}", rank: "名次", text: "内容", meaning: "语义：余弦、名次", keywords: "词语：占比、名次", fused: "合计",
+    shared: "所有用户共用", files: "{n} 个文件", passages: "各段（{n}）", no_documents: "还没有文档：palimpsest docs add FILE",
     turns: "{n} 轮", open: "进行中", closed: "已结束", back: "所有对话", summary: "滚动摘要",
     replaced: "被它替换的消息（{n}）", on_page: "页面上的消息（{n}）", call: "调用",
     human: "你", ai: "智能体", tool: "工具", system: "系统", failed: "服务器返回 {status}。", offline: "服务器没有应答。",
@@ -41,17 +43,17 @@ const TEXTS = {
 };
 const WHY = [
   [/^under the threshold of ([-\d.]+)$/, "低于阈值 $1"], [/^under (\d+%) of the best, ([-\d.]+)$/, "不到最佳结果的 $1（$2）"],
-  [/^holds under (\d+%) of the question's words$/, "所含词语不到问题的 $1"], [/^says the same as (\S+)$/, "与 $1 意思相同"],
+  [/^no room in (\d+) tokens \(recall_tokens\)$/, "$1 个 token 放不下"], [/^says the same as (\S+)$/, "与 $1 意思相同"],
   [/^beyond (\d+)$/, "排在前 $1 条之后"], [/^superseded on (\S+) by (\S+)$/, "$1 起被 $2 取代"],
 ];
-const TABS = ["blocks", "facts", "memories", "search", "threads"];
+const TABS = ["blocks", "facts", "memories", "search", "documents", "threads"];
 const $ = (id) => document.getElementById(id);
 const stored = (name) => sessionStorage.getItem(name) ?? "";
 
 let language = localStorage.getItem("language") ?? (navigator.languages.find((one) => /^(zh|en)/.test(one)) ?? "en").slice(0, 2);
 let current = "blocks";
 let thread = null;
-let asked = { query: "", kind: "memories" };
+const asked = { search: { query: "", kind: "memories" }, documents: { query: "", kind: "documents" } };
 let turn = 0;
 
 const t = (key, values = {}) => (TEXTS[language][key] ?? TEXTS.en[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => values[name]);
@@ -128,23 +130,13 @@ const VIEWS = {
     const more = left > 0 && button(t("more", { n: left }), async () => more.replaceWith(...(await VIEWS.memories(offset + items.length))));
     return [offset === 0 && total > 0 && el("p", { class: "meta" }, t("total", { n: total })), ...items.map(memory), more].filter(Boolean);
   },
-  async search() {
-    const words = el("input", { id: "search-words", type: "search", required: true, value: asked.query, dir: "auto" });
-    const kind = el("select", {}, ...["memories", "transcript"].map((one) => el("option", { value: one, selected: one === asked.kind }, t(`in_${one}`))));
-    const results = el("div", { "aria-live": "polite" });
-    const look = async (event) => {
-      event?.preventDefault();
-      asked = { query: words.value, kind: kind.value };
-      if (!asked.query.trim()) return;
-      try {
-        results.replaceChildren(...hits(await call("search", asked)));
-      } catch (error) {
-        tell(error.message, true);
-      }
-    };
-    await look();
-    return [el("form", { class: "row card", role: "search", onsubmit: look },
-      el("label", { for: "search-words" }, t("words")), words, el("label", {}, t("in"), " ", kind), el("button", { class: "main" }, t("find"))), results];
+  search: () => lookup(asked.search, ["memories", "transcript"]),
+  async documents() {
+    const collections = await call("documents");
+    if (!collections.length) return [el("p", {}, t("no_documents"))];
+    return [...(await lookup(asked.documents, ["documents"])), ...collections.map((one) => el("article", { class: "card" },
+      el("div", { class: "row" }, el("h2", { dir: "auto" }, one.name), meta(one.shared && t("shared"), t("files", { n: one.files.length }))),
+      ...one.files.map((file) => document_of(file, one))))];
   },
   async threads() {
     if (thread) return conversation(thread, await call("thread", { id: thread.id }));
@@ -154,6 +146,41 @@ const VIEWS = {
       el("p", {}, meta(day(one.used), t("turns", { n: one.turns }), t(one.is_open ? "open" : "closed")))));
   },
 };
+
+async function lookup(last, kinds) {
+  const words = el("input", { id: "search-words", type: "search", required: true, value: last.query, dir: "auto" });
+  const kind = el("select", {}, ...kinds.map((one) => el("option", { value: one, selected: one === last.kind }, t(`in_${one}`))));
+  const results = el("div", { "aria-live": "polite" });
+  const look = async (event) => {
+    event?.preventDefault();
+    Object.assign(last, { query: words.value, kind: kind.value });
+    if (!last.query.trim()) return;
+    try {
+      results.replaceChildren(...hits(await call("search", last)));
+    } catch (error) {
+      tell(error.message, true);
+    }
+  };
+  await look();
+  return [el("form", { class: "row card", role: "search", onsubmit: look },
+    el("label", { for: "search-words" }, t("words")), words, kinds.length > 1 && el("label", {}, t("in"), " ", kind), el("button", { class: "main" }, t("find"))), results];
+}
+
+function document_of(file, { name, shared }) {
+  const list = el("div", {}, t("loading"));
+  const load = async (offset = 0) => {
+    const { total, items } = await call("passages", { collection: name, shared, source: file.source, offset });
+    const left = total - offset - items.length;
+    const more = left > 0 && button(t("more", { n: left }), async () => more.replaceWith(...(await load(offset + items.length))));
+    return [...items.map((one) => el("div", { class: "message" }, place(one.place), said(one.text))), more].filter(Boolean);
+  };
+  const open = async () => list.replaceChildren(...(await load().catch((error) => [el("p", {}, error.message)])));
+  return el("section", {}, el("h3", { dir: "auto" }, file.name), meta(file.title !== file.name && file.title, bytes(file.size), day(file.at)),
+    el("details", { ontoggle: (event) => event.target.open && open() }, el("summary", {}, t("passages", { n: file.passages })), list));
+}
+
+const place = (parts) => el("p", { class: "meta", dir: "auto" }, parts.join(" › "));
+const bytes = (size) => size > 0 && new Intl.NumberFormat(language, { style: "unit", unit: size < 1000 ? "byte" : "kilobyte", maximumSignificantDigits: 3 }).format(size < 1000 ? size : size / 1000);
 
 function table(heads, groups) {
   const head = el("thead", {}, el("tr", {}, ...heads.map((one) => el("th", { scope: "col" }, t(one)))));
@@ -236,7 +263,7 @@ const score = (value, rank) => (rank === null || value === null ? "—" : `${val
 function hits(found) {
   if (!found.length) return [el("p", {}, t("found_nothing"))];
   return [table(["rank", "text", "meaning", "keywords", "fused"], found.map((one, n) => el("tbody", { class: one.left_out && "past" }, el("tr", {},
-    el("td", { class: "number" }, String(n + 1)), el("td", { dir: "auto" }, said(one.text), one.left_out && el("p", { class: "meta" }, t("left_out", { why: why(one.left_out) }))),
+    el("td", { class: "number" }, String(n + 1)), el("td", { dir: "auto" }, one.in && place([...one.in, ...one.place]), said(one.text), one.left_out && el("p", { class: "meta" }, t("left_out", { why: why(one.left_out) }))),
     el("td", { class: "number", "data-head": t("meaning") }, score(one.vector, one.vector_rank)),
     el("td", { class: "number", "data-head": t("keywords") }, score(one.keyword, one.keyword_rank)),
     el("td", { class: "number", "data-head": t("fused") }, (one.fused ?? 0).toFixed(2))))))];
