@@ -30,6 +30,11 @@ NO_STATEMENT = re.compile(
     r"|^\W*(?:请|麻烦)?(?:你|您)?(?:帮我|给我|让我|告诉我|教我|替我|我想知道|我想问|我明白|我知道了|我懂了|我看看|我没事|我很好|我不知道|我不明白|我记住了|谢谢|谢了|你好|再见)",
     re.IGNORECASE,
 )
+APOLOGY = re.compile(
+    r"^\W*(?:sorry|apologies|my mistake|oops|抱歉|对不起|不好意思)\s*[,，:：;；.。!！—-]+\s*", re.IGNORECASE
+)
+"""What goes before a correction; what follows is judged by itself."""
+
 REMEMBER = re.compile(
     r"^\W*(?P<polite>please\s+|(?:could|can|would|will) you\s+(?:please\s+)?)?(?:(?:remember|note down|don't forget|don’t forget|do not forget|keep in mind)(?:\s+that\b)?|(?:take\s+)?note(?=\s+that\b|\s*[:,])(?:\s+that\b)?)(?:\s+for me\b)?(?:\s*[:,])?\s+(?P<en>\S.*)$"
     r"|^\W*(?:我想|我要|我希望)?(?P<qing>请|麻烦|让)?(?:你|您)?(?P<bang>帮我|帮忙|替我)?(?:记住|记一下|记下来|记下|别忘了)[：:，,\s]*(?P<zh>\S.*)$",
@@ -158,7 +163,8 @@ def statements(text: str) -> list[str]:
 
 def is_statement(sentence: str) -> bool:
     """Whether a sentence says something about the user: no question, request or small talk."""
-    return bool(PERSONAL.search(sentence)) and not is_question(sentence) and not NO_STATEMENT.search(sentence)
+    said = APOLOGY.sub("", sentence)
+    return bool(PERSONAL.search(said)) and not is_question(said) and not NO_STATEMENT.search(said)
 
 
 def wanted_memory(text: str) -> str:

@@ -9,13 +9,17 @@ import unicodedata
 
 MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 OPENING = re.compile(
-    r"^\W*(?:(?:sorry|actually|correction|no|oh|well|oops|sadly|i mean|by the way|抱歉|对不起|不好意思|不对|不是|说错了|写错了|更正|其实|对了|换号了)[\s,，:：;；.。!！-]+)*",
+    r"^\W*(?:(?:sorry|apologies|my mistake|my bad|actually|correction|to correct myself|update|wait|no|oh|well|oops|sadly|i mean|by the way|抱歉|对不起|不好意思|不对|不是|等等|(?:我)?(?:刚才|之前)?(?:说|写|打|记)错了|(?:更正|纠正|更新|改)一?下?|其实|对了|换号了)[\s,，:：;；.。!！-]+)*",
     re.IGNORECASE,
 )
 CLOSING = rf"(?:[\s,，]*(?:now|instead|again|these days|at the moment|(?:since|in|as of|from) (?:{MONTH}(?: \d{{4}})?|\d{{4}})|last (?:week|month|year)|this (?:week|month|year)|了|[（(][\d\s~至年月日-]+[)）]|[.!。！]))*\s*"
 WHO, WHOSE = r"(?:I|(?:the )?user)", r"(?:my|(?:the )?user[’']s)"
+MOVED = (
+    r"(?:(?: (?:now|currently|just|recently))? (?:lives?|moved|relocated)|(?:[’']ve| have| has)(?: (?:now|just|recently))? "
+    r"(?:moved|relocated)|(?:[’']m| am| is)(?: (?:now|currently))? (?:living|based))"
+)
 ZH = r"(?:我|用户|本人)"
-WHEN = r"(?:现在|目前|最近|刚刚?|已经|今年|去年|前年|昨天|今天|上个?月|上周|这个?月|\d+年|\d+月|[（(][\d\s~至年月日-]+[)）])*"
+WHEN = r"(?:现在|目前|最近|刚刚?|已经|今年|去年|前年|昨天|今天|上个?月|上周|这个?月|[\d一二三四五六七八九十]+[年月](?:份|初|底|中旬)?|[（(][\d\s~至年月日-]+[)）])*"
 NAME = r"(?:[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*){0,4}|(?!了|不|外卖|车|你|他|她|它|人|醒|我)[\u3400-\u9fff·]{2,8})"
 NO_PLACE = r"(?!(?:\w+ )*(?:Management|Marketing|Sales|Engineering|Finance|Operations|Research|Design|Development|Product|Team|Department|Linux|Windows|Mac|macOS|Python|Rust|Java|Excel|Slack|Teams|Notion|Outlook|Gmail|Android)\b)"
 """What people say they moved to that is none."""
@@ -47,7 +51,7 @@ PATTERNS = {
         rf"{ZH}(?:的名字(?:是|叫)|(?:改名)?叫(?:做)?){NAME}",
     ],
     "home": [
-        rf"(?i:{WHO} (?:now |currently )?(?:lives?|(?:has |have )?(?:moved|relocated))(?: now)? (?:in|to)) {PLACE}",
+        rf"(?i:{WHO}{MOVED}(?: now)? (?:in|to)) {PLACE}",
         rf"{ZH}{WHEN}(?:住在|搬到了?|搬去了?|搬家到了?|定居在){ZH_PLACE}",
     ],
     **{

@@ -219,6 +219,8 @@ def test_a_question_about_an_event_is_no_question_about_the_time(text: str) -> N
         ("My name is Ann. The sky is blue.", "My name is Ann."),
         ("May is my favourite month.", "May is my favourite month."),
         ("我叫安娜。", "我叫安娜。"),
+        ("Sorry, my name is Chen Yao", "Sorry, my name is Chen Yao"),
+        ("不好意思，我叫陈瑶", "不好意思，我叫陈瑶"),
     ],
 )
 def test_what_the_user_tells_is_kept_word_for_word(text: str, kept: str) -> None:
@@ -241,9 +243,11 @@ def test_a_question_that_nothing_answers_is_answered_so_and_nothing_is_kept(text
     assert says(text) == answer
 
 
+SMALL_TALK = ["hello", "ok thanks", "I'm fine", "Sorry", "Sorry I'm late", "Sorry, I don't understand.", "你好", "谢谢"]
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["hello", "ok thanks", "Tell me a joke", "Help me write an email", "I'm fine", "你好", "谢谢", "帮我写封邮件"],
+    "text", [*SMALL_TALK, "Tell me a joke", "Help me write an email", "帮我写封邮件", "抱歉，我不明白"]
 )
 def test_small_talk_and_requests_are_heard_but_not_kept(text: str) -> None:
     assert says(text).startswith(("I heard you.", "收到。"))
