@@ -19,6 +19,7 @@ from memory.editing import Value, Values, edit
 from memory.labels import label as as_label
 from memory.matching import closest, places, uniform
 from memory.owner import owned
+from memory.text import is_bare
 from memory.times import clock_of
 
 BLANK = "the text is blank; write what the block shall say"
@@ -110,7 +111,7 @@ class Blocks:
     def append(self, label: str, content: str, *, author: Author) -> Edit:
         """Add lines at the end; lines that stand there already are not added again. Raises BlockRefused."""
         content = uniform(content).strip("\n")
-        if not content.strip():
+        if is_bare(content):
             raise BlockRefused("arguments valid", BLANK)
         return self._edit(label, lambda block: with_lines(block.text, content), author, "append")
 

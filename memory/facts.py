@@ -16,7 +16,7 @@ from langgraph.store.base import BaseStore
 from memory.editing import Value, edit_one
 from memory.labels import label
 from memory.owner import everything, owned
-from memory.text import clean
+from memory.text import clean, is_bare
 from memory.times import as_of, clock_of, stamp
 
 Event = dict[str, Any]
@@ -73,7 +73,7 @@ class Facts:
         Raises ValueError for a blank, and NothingToEnd.
         """
         key, value = " ".join(clean(key).split()), clean(value).strip()
-        if not key or not value:
+        if is_bare(key) or is_bare(value):
             raise ValueError(f"a fact needs a key and a value, got {key!r}: {value!r}")
         if how == "now" and ADDS_UP.search(key):
             how = "also"
@@ -106,8 +106,9 @@ class Facts:
 
 
 def folded(text: str) -> str:
-    """Fold case, width and spaces away, which make no other key and no other value."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """Fold case, width, spaces and what nobody sees away, which make no other key and no other value."""
+    seen = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
+    return " ".join(seen.casefold().split()) or text
 
 
 def holding(facts: Sequence[Fact], moment: str | None = None) -> list[Fact]:

@@ -18,7 +18,7 @@ from memory.frames import frame_of
 from memory.ledger import Ledger
 from memory.owner import Team, everything, owned
 from memory.sameness import canonical, wording
-from memory.text import clean
+from memory.text import clean, is_bare
 from memory.times import as_of, clock_of, stamp
 
 BLANK: Value = {
@@ -102,7 +102,7 @@ class Memories:
         blank text, Forgotten for what was said before the user wished it forgotten.
         """
         text, replaces, moment = clean(text).strip(), clean(replaces), stamp(at or self.clock())
-        if not text:
+        if is_bare(text):
             raise ValueError("a memory must be a non-blank text, got an empty one")
         ids = [exact_id(text), memory_id(text)]
         if any(moment <= gone for gone in self.ledger.forgotten(ids)):

@@ -4,6 +4,7 @@ It does not normalise, trim or translate: the rest of a text stays as it was wri
 """
 
 import re
+import unicodedata
 
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 DIRT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -19,6 +20,11 @@ def clean(text: str) -> str:
     if SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return CONTROL.sub("", text)
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text shows nothing: it is empty, blank, or made of signs that nobody sees."""
+    return all(char.isspace() or unicodedata.category(char) == "Cf" for char in text)
 
 
 def clean_all(value: object) -> object:

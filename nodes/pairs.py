@@ -1,6 +1,6 @@
 """Which stored result belongs to which call. It reads a list; it mends nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from langchain_core.messages import BaseMessage, ToolMessage
 
@@ -25,4 +25,21 @@ def results_of(messages: Sequence[BaseMessage]) -> dict[Call, int]:
             nearest = next(call for call in calls if call[0] == calls[-1][0])
             calls.remove(nearest)
             results[nearest] = n
-    return results
+    return results | early_results(messages, results, waiting)
+
+
+def early_results(
+    messages: Sequence[BaseMessage], results: Mapping[Call, int], waiting: Mapping[str, Sequence[Call]]
+) -> dict[Call, int]:
+    """Return the results that stand right before the answer with their call, as in a list that was turned round."""
+    early: dict[Call, int] = {}
+    taken = set(results.values())
+    for call_id, call in ((call_id, call) for call_id, calls in waiting.items() for call in calls):
+        at = call[0] - 1
+        while at >= 0 and isinstance(message := messages[at], ToolMessage):
+            if message.tool_call_id == call_id and at not in taken:
+                taken.add(at)
+                early[call] = at
+                break
+            at -= 1
+    return early

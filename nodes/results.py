@@ -22,7 +22,7 @@ from uuid import UUID
 from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
-from memory.text import CONTROL, clean, clean_all
+from memory.text import CONTROL, clean, clean_all, is_bare
 from nodes.collect import MAX_DEPTH, depth_of
 from nodes.media import is_media
 from nodes.valid import NO_OUTPUT
@@ -90,9 +90,9 @@ def presentable(value: Any) -> Any:
     try:
         shown = plain(value)
         if is_blocks(shown):
-            return storable(shown) if any(is_media(one) or one["text"].strip() for one in shown) else NO_OUTPUT
+            return storable(shown) if any(is_media(one) or not is_bare(one["text"]) for one in shown) else NO_OUTPUT
         text = shown if isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
-        return text if text.strip() else NO_OUTPUT
+        return NO_OUTPUT if is_bare(text) else text
     except Exception as error:  # in a circle, too many digits, methods that raise
         return UNSHOWN.format(kind=type(value).__name__, error=type(error).__name__)
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from memory.text import is_bare
+
 SHOWN_AS_NOTHING = {"reasoning", "thinking", "redacted_thinking", "tool_use", "tool_call", "function_call"}
 THINKING = re.compile(
     r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL | re.IGNORECASE
@@ -17,6 +19,9 @@ THINKING = re.compile(
 
 def text_of(message: BaseMessage) -> str:
     """Return the visible text; a picture or file stands as `[image]`, `[file]` and the like."""
+    refusal = message.additional_kwargs.get("refusal")
+    if not message.content and isinstance(refusal, str):
+        return refusal  # where OpenAI's client puts it
     if isinstance(message.content, str):
         return message.content
     return "\n".join(part for part in map(block_text, message.content) if part)
@@ -36,8 +41,9 @@ def block_text(block: str | dict[str, object]) -> str:
 
 
 def is_blank(message: BaseMessage) -> bool:
-    """Whether the message shows nothing at all."""
-    return not text_of(message).strip()
+    """Whether the message shows nothing at all; what a model only thinks is no answer."""
+    text = text_of(message)
+    return is_bare(THINKING.sub("", text) if isinstance(message, AIMessage) and "<" in text else text)
 
 
 def last_human(messages: Sequence[BaseMessage]) -> int:

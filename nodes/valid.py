@@ -109,7 +109,7 @@ class Repair:
 
     def sendable(self, call: ToolCall) -> ToolCall:
         """Give a call an id that no earlier call of this list has; servers that count from one repeat theirs (B032)."""
-        wanted = clean(call["id"] or "") or "call"
+        wanted = re.sub(r"[^a-zA-Z0-9_.:-]", "_", call["id"] or "") or "call"
         unique, n = wanted, self.next_number.get(wanted, 2)
         while unique in self.call_ids or len(unique) > MAX_ID_CHARS:
             unique, n = f"{wanted[: MAX_ID_CHARS - 6]}-{n}", n + 1

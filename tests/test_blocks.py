@@ -264,7 +264,7 @@ def test_what_is_over_a_lowered_limit_stays_and_can_only_get_shorter(limit: int,
         assert len(after) <= limit or after == before or len(after) < len(before)
 
 
-@pytest.mark.parametrize("blank", ["", " ", "\n\n", "\x00", "　"])
+@pytest.mark.parametrize("blank", ["", " ", "\n\n", "\x00", "　", "\u200b", "\u2060\ufeff\n"])
 def test_blank_lines_are_not_appended_and_nothing_is_not_replaced(blank: str) -> None:
     assert refusal(lambda: blocks().append("human", blank, author=AGENT)).gate == "arguments valid"
     assert refusal(lambda: blocks().replace("human", "\x00", blank, author=AGENT)).gate == "arguments valid"

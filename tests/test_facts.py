@@ -107,7 +107,9 @@ def test_what_ended_keeps_its_time_and_what_never_held_cannot_end(store: BaseSto
     ]
 
 
-@pytest.mark.parametrize(("key", "value"), [("", "x"), (" ", "x"), ("k", ""), ("k", " \x00\n")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("", "x"), (" ", "x"), ("\u200b", "x"), ("k", ""), ("k", " \x00\n"), ("k", "\u2060")]
+)
 def test_a_blank_is_refused(store: BaseStore, key: str, value: str):
     with pytest.raises(ValueError, match="needs a key and a value"):
         mine(store).set(key, value)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from memory.text import clean, clean_all, is_chinese
+from memory.text import clean, clean_all, is_bare, is_chinese
 from nodes.text import calls_of, is_blank, last_human, question_of, text_of
 
 ANY_TEXT = st.text(st.characters(), max_size=60)  # lone surrogates and NUL included
@@ -101,3 +101,25 @@ def test_invalid_calls_count_as_calls() -> None:
     answer = AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "c1"}], invalid_tool_calls=[broken])
     assert calls_of(answer) == [("c1", "f"), ("", "")]
     assert calls_of(ToolMessage("r", tool_call_id="c1")) == []
+
+
+UNSEEN = st.text(st.sampled_from("\u200b\u200d\u2060\ufeff\u00ad \n\t\u3000"), max_size=5)
+
+
+@given(UNSEEN, st.characters(exclude_categories=["Cc", "Cs", "Cf", "Zs", "Zl", "Zp"]), UNSEEN)
+def test_a_text_of_signs_that_nobody_sees_shows_nothing_and_any_other_does(before: str, sign: str, after: str) -> None:
+    assert is_bare(before + after) and is_blank(AIMessage(before)) and is_blank(HumanMessage(before))
+    assert not is_bare(before + sign + after) and not is_blank(HumanMessage(before + sign))
+
+
+@pytest.mark.parametrize("thought", ["<think>hm</think>", "<think>hm", "<thinking>\nhm\n</thinking>\n", "hm</think>"])
+def test_what_a_model_only_thinks_is_no_answer(thought: str) -> None:
+    assert is_blank(AIMessage(thought)) and not is_blank(AIMessage(f"{thought.removesuffix('hm')}</think>4"))
+    assert not is_blank(HumanMessage(thought))
+
+
+def test_a_refusal_is_what_the_model_said() -> None:
+    """OpenAI's client leaves it beside an empty content."""
+    refusal = AIMessage("", additional_kwargs={"refusal": "I cannot help with that."})
+    assert text_of(refusal) == "I cannot help with that." and not is_blank(refusal)
+    assert text_of(AIMessage("yes", additional_kwargs={"refusal": None})) == "yes"

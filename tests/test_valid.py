@@ -1,5 +1,6 @@
 """nodes.valid: any stored list becomes one that a strict provider takes; nothing that was said is lost."""
 
+import re
 from typing import Any
 
 import pytest
@@ -271,3 +272,25 @@ def test_a_sound_list_is_left_alone() -> None:
     stored = [HumanMessage(" hi\n", id="h1"), calling, result, AIMessage("done", id="a2")]
     valid = valid_messages(stored)
     assert valid.messages == stored and valid.changes == valid.system == []
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_a_result_right_before_its_call_is_its_result(order: list[int]):
+    """B022, B049: a list that was turned round."""
+    calls = [{"name": "add", "args": {}, "id": f"c{n}"} for n in (0, 1)]
+    results = [ToolMessage(f"r{n}", tool_call_id=f"c{n}") for n in order]
+    made = valid_messages([HumanMessage("q"), *results, AIMessage("", tool_calls=calls), HumanMessage("?")]).messages
+    assert [text_of(message) for message in made] == ["q", "", "r0", "r1", "?"]
+
+
+def test_a_result_of_an_earlier_turn_is_not_the_result_of_a_later_call():
+    call = {"name": "add", "args": {}, "id": "c1"}
+    made = valid_messages([ToolMessage("old", tool_call_id="c1"), HumanMessage("q"), AIMessage("", tool_calls=[call])])
+    assert text_of(made.messages[-1]) == NO_RESULT
+
+
+@given(st.text(min_size=1, max_size=60))
+def test_the_id_of_a_call_is_of_letters_that_every_server_takes(call_id: str):
+    call = {"name": "add", "args": {}, "id": call_id}
+    made = valid_messages([HumanMessage("q"), AIMessage("", tool_calls=[call]), ToolMessage("r", tool_call_id=call_id)])
+    assert re.fullmatch(r"[a-zA-Z0-9_.:-]{1,40}", made.messages[-1].tool_call_id) and text_of(made.messages[-1]) == "r"
