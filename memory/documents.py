@@ -15,7 +15,7 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 from memory.closeness import search_in, shares_words
 from memory.labels import label, unlabel
-from memory.owner import BadUser, Namespace
+from memory.owner import Namespace, owned
 from memory.passages import Document, Passage, split
 from memory.text import clean
 from memory.times import clock_of, stamp
@@ -266,9 +266,7 @@ def in_their_files(store: BaseStore, hits: Sequence[SearchItem]) -> Iterator[Fou
 
 def owned_by(user: str) -> Namespace:
     """Name the place of all collections of a user, or of the shared ones."""
-    if not isinstance(user, str) or (user != SHARED and not user.strip()):
-        raise BadUser(f"a user id must be a non-blank text, got {user!r}; pass one with --user or Context(user=…)")
-    return ("documents", label(user))
+    return ("documents", label(SHARED) if user == SHARED else owned(user)[1])
 
 
 def place_of(user: str, collection: str) -> Namespace:
