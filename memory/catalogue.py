@@ -48,11 +48,9 @@ class Catalogue:
 
     def noting(self, thread: str, first: str) -> PutOp:
         """Return what notes a turn of a thread; `first` is what a new thread begins with."""
-        at = stamp(self.clock())
-        known = self.get(thread)
-        title = known.title if known else " ".join(mask(clean(first)).split())[:TITLE_CHARS]
-        fresh = Thread(id=thread, title=title, began=at, used=at, turns=0)
-        return self.writing(replace(known or fresh, used=at, turns=(known.turns if known else 0) + 1))
+        at, title = stamp(self.clock()), " ".join(mask(clean(first)).split())[:TITLE_CHARS]
+        known = self.get(thread) or Thread(id=thread, title=title, began=at, used=at, turns=0)
+        return self.writing(replace(known, used=at, turns=known.turns + 1))
 
     def note(self, thread: str, first: str) -> None:
         """Note a turn of a thread."""

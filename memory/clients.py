@@ -27,16 +27,11 @@ def open_client(place: Path | str) -> "ClientAPI":
     return chromadb.HttpClient(parts.hostname or "localhost", port, ssl=secure, settings=settings)
 
 
-def close_client(client: "ClientAPI") -> None:
-    """Let go of a client."""
-    sessions = http_sessions(client)
-    with suppress(Exception):  # a folder deleted under us cannot be closed better than this
-        client.close()  # type: ignore[attr-defined]
-    for session in sessions:
-        session.close()
-
-
-def http_sessions(client: Any) -> list[Any]:
-    """Return the connections to a server, of which Chroma's own `close` leaves two open."""
+def close_client(client: Any) -> None:
+    """Let go of a client, and of the connections to a server, of which Chroma's own `close` leaves two open."""
     servers = [getattr(part, "_server", None) for part in (client, getattr(client, "_admin_client", None))]
-    return [session for server in servers if (session := getattr(server, "_session", None)) is not None]
+    sessions = [getattr(server, "_session", None) for server in servers]
+    with suppress(Exception):  # a folder deleted under us cannot be closed better than this
+        client.close()
+    for session in filter(None, sessions):
+        session.close()

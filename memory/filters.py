@@ -4,19 +4,14 @@ Semantics are those of LangGraph's in-memory store: every condition must hold, d
 compare field by field, lists element by element, numbers as numbers. True is not 1.
 """
 
-import operator
 import re
 from collections.abc import Callable, Mapping
+from operator import ge, gt, le, lt
 from typing import Any
 
 from memory.errors import BadValue
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 # Nothing here reaches SQL; such a key is an attack on some other store, or a mistake.
 _NO_KEY = re.compile("[\\x00-\\x1f'\"`\\\\\ud800-\udfff]")
 OPERATORS = ("$eq", "$ne", *_COMPARE)

@@ -73,16 +73,16 @@ class Transcript:
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return those entries that are not in the transcript word for word."""
-        if not entries:
-            return []
-        found = self.store.batch([GetOp(self.namespace, key_of(entry)) for entry in entries])
-        return [entry for entry, item in zip(entries, found, strict=True) if not isinstance(item, Item)]
+        return [entry for entry, item in self.filed(entries) if item is None]
 
     def stored(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return entries as they were filed, with the times of that; those that were not, as they are."""
-        found = self.store.batch([GetOp(self.namespace, key_of(entry)) for entry in entries]) if entries else []
-        pairs = zip(entries, found, strict=True)
-        return [replace(entry, at=item.value["at"]) if isinstance(item, Item) else entry for entry, item in pairs]
+        return [replace(entry, at=item.value["at"]) if item else entry for entry, item in self.filed(entries)]
+
+    def filed(self, entries: Sequence[Entry]) -> list[tuple[Entry, Item | None]]:
+        """Return each entry with what is filed of it, if it is."""
+        found: list[Any] = self.store.batch([GetOp(self.namespace, key_of(one)) for one in entries]) if entries else []
+        return list(zip(entries, found, strict=True))
 
     def entries(self) -> list[Entry]:
         """Return everything that was said, oldest first."""
