@@ -73,13 +73,13 @@ class Transcript:
 
     def missing(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return those entries that are not in the transcript word for word."""
-        return [entry for entry, item in self.filed(entries) if item is None]
+        return [entry for entry, item in self._filed(entries) if item is None]
 
     def stored(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return entries as they were filed, with the times of that; those that were not, as they are."""
-        return [replace(entry, at=item.value["at"]) if item else entry for entry, item in self.filed(entries)]
+        return [replace(entry, at=item.value["at"]) if item else entry for entry, item in self._filed(entries)]
 
-    def filed(self, entries: Sequence[Entry]) -> list[tuple[Entry, Item | None]]:
+    def _filed(self, entries: Sequence[Entry]) -> list[tuple[Entry, Item | None]]:
         """Return each entry with what is filed of it, if it is."""
         found: list[Any] = self.store.batch([GetOp(self.namespace, key_of(one)) for one in entries]) if entries else []
         return list(zip(entries, found, strict=True))
