@@ -25,6 +25,16 @@ WHOLE = [
     '{"name": "calculator", "parameters": {"expression": "2+2"}}',
     '{"name": "calculator", "arguments": "{\\"expression\\": \\"2+2\\"}"}',
     '{"type": "function", "id": "x", "name": "calculator", "args": {"expression": "2+2"}}',
+    f'{{"type": "function", "function": {ADD}}}',
+    f'{{"tool_calls": [{{"id": "x", "type": "function", "function": {ADD}}}]}}',
+    '{"tool": "calculator", "tool_input": {"expression": "2+2"}}',
+    '{"action": "calculator", "action_input": {"expression": "2+2"}}',
+    '<function=calculator>{"expression": "2+2"}</function>',
+    f"<|python_tag|>{ADD}",
+    f"<|tool_call|>[{ADD}]",
+    f"<tool_calls>[{ADD}]</tool_calls>",
+    f"<TOOL_CALL>{ADD}</TOOL_CALL>",
+    f"\ufeff{ADD}",
 ]
 BROKEN = [
     '<tool_call>\n{"name": "calculator", "arguments": {"expres',
@@ -33,6 +43,10 @@ BROKEN = [
     '{"name": "Lookup", "arguments": {"q": "nothing"}}',
     f"I will compute it.\n<tool_call>{ADD[:-1]}",
     "<tool_call>" + "[" * 100_000,
+    '<invoke name="calculator"><parameter name="expression">2+2</parameter></invoke>',
+    "<tool_call>\n<function=calculator>\n<parameter=expression>2+2</parameter>\n</function>\n</tool_call>",
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>calculator\n{"expression": "2+2"}',
+    "<function=calculator>{expression: 2+2}</function>",
 ]
 ANSWERS = [
     "4",
@@ -45,6 +59,10 @@ ANSWERS = [
     f"You can write {ADD} to call it.",
     f"Like this:\n```xml\n<tool_call>{ADD}</tool_call>\n```",
     f"<tool_call>{ADD}</tool_call> is how a call looks.",
+    f"Its tag is `<tool_call>{ADD}</tool_call>`",
+    '{"action": "buy", "input": {"item": "tea"}}',
+    '{"function": "f(x)"}',
+    '{"tool_calls": []}',
     "[" * 100_000,
 ]
 
@@ -94,7 +112,24 @@ def test_an_answer_with_real_calls_is_left_as_it_is():
     assert with_spoken_calls(answer, MOUNTED) is answer and answer.text == ADD
 
 
-PIECES = ["<tool_call>", "</tool_call>", "[TOOL_CALLS]", "```", "```json\n", "\n", ADD, "{", "}", "[", "]", "text", '"']
+PIECES = [
+    "<tool_call>",
+    "</tool_call>",
+    "[TOOL_CALLS]",
+    "<function=calculator>",
+    "<|python_tag|>",
+    "`",
+    "```",
+    "```json\n",
+    "\n",
+    ADD,
+    "{",
+    "}",
+    "[",
+    "]",
+    "text",
+    '"',
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join) | st.text())
