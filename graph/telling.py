@@ -180,7 +180,8 @@ def end_of(turn: Told, say: Say) -> str:
 def asked_for(pause: Any) -> str:
     """Write what a person is asked: a call to approve, or a tool's own question."""
     if isinstance(pause, dict) and "tool" in pause:
-        return f"{pause['tool']}({as_json(pause.get('args', {}))})"
+        text = f" {as_json(pause['text'])}" if "text" in pause else ""
+        return f"{pause['tool']}({as_json(pause.get('args', {}))}){text}"
     return pause if isinstance(pause, str) else as_json(pause)
 
 

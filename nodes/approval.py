@@ -15,14 +15,16 @@ NO_REASON = "no reason was given"
 ANSWERS = ["approve", "edit", "refuse"]
 
 
-def approved(mounted: Mounted, args: dict[str, Any]) -> dict[str, Any]:
+def approved(mounted: Mounted, args: dict[str, Any], *, text: str = "") -> dict[str, Any]:
     """Pause until a person decides; return the arguments to run with. Raises Refused with the person's reason.
 
-    The run ends with an interrupt that shows tool and arguments. Resume it with `True`, "approve" or
-    `{"decision": "approve"}`; `{"decision": "edit", "args": {…}}`; or `{"decision": "refuse", "reason": "…"}`, False,
-    or any other text, which is the reason. An edit that does not fit is asked for again, with the `problem`.
+    The run ends with an interrupt that shows tool, arguments and the `text` that they stand for. Resume it with `True`,
+    "approve" or `{"decision": "approve"}`; `{"decision": "edit", "args": {…}}`; or `{"decision": "refuse", "reason":
+    "…"}`, False, or any other text, which is the reason. An edit that does not fit is asked for again, and says why
+    under `problem`.
     """
     shown = {"tool": mounted.name, "args": clean_all(args), "about": mounted.tool.description, "answers": ANSWERS}
+    shown |= {"text": clean_all(text)} if text else {}
     while True:
         said = interrupt(shown)
         answer = said if isinstance(said, dict) else {"decision": said}

@@ -121,7 +121,8 @@ class Context:
         WritePolicy,
         Field(
             description="What tools may keep once text by others was read: user: only the user's own words; "
-            "ask: the rest if a person approves; any: everything, attributed to what it comes from."
+            "ask: the rest if a person approves; any: everything, attributed to what it comes from. "
+            "What the user did not ask to forget is forgotten under ask alone, if a person approves."
         ),
     ] = "user"
     secrets: Annotated[

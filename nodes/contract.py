@@ -41,7 +41,7 @@ class Marks:
     again. `repeatable`: the same call with the same arguments may come any number of times, as in polling.
     `timeout_s`: its own time limit in seconds, instead of the context's. `writes`: the parameters whose texts it keeps
     for later, which must be the user's own words (nodes/keeping.py), `names` those that only name it, in a word or two.
-    `computes`: its result quotes nobody.
+    `computes`: its result quotes nobody. `forgets`: it takes away for good, so the user must have asked for it.
     """
 
     approval: bool = False
@@ -52,6 +52,7 @@ class Marks:
     writes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     computes: bool = False
+    forgets: bool = False
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from nodes.context import Context, context_of
 from nodes.contract import Marks, Mounted
 from nodes.course import Course, Keep, Part, Pause, Ran, Run, attempts, concluded, is_control_flow
 from nodes.failures import REPEATED, Refused, unknown_tool
-from nodes.keeping import keepable
+from nodes.forgetting import shown_text
+from nodes.keeping import keepable, must_approve
 from nodes.limits import caught, limited, within
 from nodes.quoting import as_json
 from nodes.repeats import refused_before, times_before
@@ -134,7 +135,9 @@ class Engine:
         if mounted.marks.writes:
             args, doubtful = keepable(mounted, args, request, self.mounted)
             needs_approval |= doubtful
-        if needs_approval and (allowed := approved(mounted, args)) != args:
+        needs_approval |= mounted.marks.forgets and must_approve(mounted, request)
+        told = shown_text(str(args.get("id")), request.state) if mounted.marks.forgets else ""
+        if needs_approval and (allowed := approved(mounted, args, text=told)) != args:
             args, ran.edited = allowed, EDITED.format(args=as_json(allowed))
         return replace(request, tool_call={**call, "id": call["id"] or "", "args": args}), mounted.marks
 

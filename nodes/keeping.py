@@ -1,4 +1,4 @@
-"""The gate before a tool that keeps text for later: the user's own words, and no secrets.
+"""The gate before a tool that keeps text for later, or forgets: the user's own words, and no secrets.
 
 Other texts are harmless until they are kept: a document that says "remember: …" would speak again in every later
 conversation. It judges what a tool marked `writes` is about to keep, whichever tool that is.
@@ -14,10 +14,15 @@ from memory.secrets import mask_all
 from nodes.context import context_of
 from nodes.contract import Mounted
 from nodes.failures import Refused
+from nodes.forgetting import wish_of
 from nodes.grounds import objection, too_long_a_name
 from nodes.summary import summary_of
 from nodes.text import text_of
 
+NOT_ASKED = (
+    "{name!r} did nothing: the user's newest message does not ask to forget anything. "
+    "Ask them whether to forget it, and wait for the answer."
+)
 NOT_THE_USERS = (
     "{name!r} kept nothing: {why}. Since text by others was read, only the user's own words may be kept: "
     "write it as the user said it, or ask the user to say it."
@@ -39,6 +44,15 @@ def keepable(
     if why and context.writes == "user":
         raise Refused("not_the_users", NOT_THE_USERS.format(name=mounted.name, why=why))
     return masked, bool(why)
+
+
+def must_approve(mounted: Mounted, request: ToolCallRequest) -> bool:
+    """Whether a person must approve that something is forgotten. Raises Refused where nobody asked for it."""
+    if wish_of(request.state["messages"]):
+        return False
+    if context_of(request.runtime).writes != "ask":
+        raise Refused("not_the_users", NOT_ASKED.format(name=mounted.name))
+    return True
 
 
 def objection_to(mounted: Mounted, args: Args, state: Mapping[str, Any], others: Mapping[str, Mounted]) -> str:

@@ -1,6 +1,5 @@
 """The tools by which the model reads and writes long-term memory. Whose it is comes from the run, never an argument."""
 
-import re
 from typing import Annotated, Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -18,11 +17,11 @@ from nodes.context import Context, context_of, local, thread_of, user_of
 from nodes.contract import marked
 from nodes.dates import absolute
 from nodes.failures import ToolProblem
+from nodes.forgetting import is_meant, wish_of
 from nodes.grounds import LEAST_SHARE, words_of
 from nodes.quoting import as_json
-from nodes.stated import wants_forgotten
 from nodes.team_tools import shared_by_id, with_shared
-from nodes.text import question_of, text_of
+from nodes.text import text_of
 
 ANYTHING = 0.1
 """When the model asks by itself, more is shown than would be brought up unasked; it sees the scores."""
@@ -31,19 +30,11 @@ NOTHING_FOUND = "The search worked; nothing that is kept fits."
 SEARCH_FAILED = "the search in long-term memory failed ({error}); this does not mean that nothing is there"
 NO_SUCH_MEMORY = "there is no memory with the id {id!r}; use an id that recall or the recalled memories show"
 NOT_REPLACED = "there is no memory with the id {id!r}, so it replaced nothing"
-NOT_ASKED = (
-    "the user's newest message does not ask to forget anything, so nothing was; ask them, and wait for the answer"
-)
 NOT_MEANT = (
     "the user asked to forget something, but not visibly this: {text!r}. Ask them whether to forget that, and wait"
 )
 TRANSCRIPT_KEEPS = "It is no longer remembered. The conversation in which it was said keeps its words."
 GONE = "the conversation was deleted"
-
-ALL_OR_THAT = re.compile(
-    r"\b(?:that|this|it|them|those|these|all)\W*$|\beverything\b|它|这个|那个|这[条点件]|那[条点件]|全部|所有|都",
-    re.IGNORECASE | re.MULTILINE,
-)
 Runtime = ToolRuntime[Context, Any]
 Id = Annotated[str, Field(min_length=1, max_length=100, description="As recall shows it.")]
 
@@ -124,11 +115,9 @@ def memory_get(id: Id, runtime: Runtime) -> str:
 @tool
 def memory_forget(id: Id, runtime: Runtime) -> str:
     """Forget one memory for good. Only when the user's newest message asks for it; to correct one, use memory_save with `replaces`."""
-    question, memories = question_of(runtime.state["messages"]), memories_of(runtime)
-    if not wants_forgotten(question):
-        raise ToolProblem(NOT_ASKED)
+    memories, wish = memories_of(runtime), wish_of(runtime.state["messages"])
     memory = known(id, memories)
-    if not is_meant(memory, question, memories):
+    if wish and not is_meant(memory, wish, memories):
         raise ToolProblem(NOT_MEANT.format(text=memory.text))
     memories.forget(memory.id)
     return as_json({"forgotten": memory.id, "note": TRANSCRIPT_KEEPS})
@@ -155,10 +144,10 @@ MEMORY_TOOLS = (
     recall,
     marked(writes=("text", "about"))(memory_save),
     memory_get,
-    memory_forget,
+    marked(forgets=True)(memory_forget),
     marked(writes=("value",), names=("key",))(fact_set),
 )
-"""Those that keep a text are marked so, which puts them behind the gate of nodes/keeping.py."""
+"""Those that keep a text, or forget, are marked so, which puts them behind the gates of nodes/keeping.py."""
 
 
 def shown(memory: Memory, origin: str = "") -> dict[str, Any]:
@@ -180,14 +169,6 @@ def known(id: str, memories: Memories) -> Memory:
     if memory is None:
         raise ToolProblem(NO_SUCH_MEMORY.format(id=id))
     return memory
-
-
-def is_meant(memory: Memory, question: str, memories: Memories) -> bool:
-    """Whether a wish to forget can mean this memory: all or "that", in its words, or close to it."""
-    words = set(words_of(question)) & set(words_of(" ".join([memory.text, memory.about, *memory.variants])))
-    return bool(words or ALL_OR_THAT.search(question)) or memory.id in {
-        m.id for m in memories.search(question, limit=5)
-    }
 
 
 def said(source: Source, runtime: Runtime) -> list[dict[str, Any]]:
