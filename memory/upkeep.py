@@ -246,17 +246,14 @@ class Upkeep:
 
     def stats(self) -> dict[str, Any]:
         """Count what is stored, what is indexed, and what is due."""
+        sql = (
+            "SELECT (SELECT count(*) FROM store), count(*), coalesce(sum(documents), 0), coalesce(sum(terms), 0), "
+            f"coalesce(sum(vectors), 0), (SELECT count(*) FROM mem_items WHERE state <> {IN_CHROMA}) FROM mem_spaces"
+        )
         with self._db.reading() as session:
-            items = session.run("SELECT count(*) FROM store")[0][0]
-            sums = session.run(
-                "SELECT count(*), coalesce(sum(documents), 0), coalesce(sum(terms), 0), coalesce(sum(vectors), 0) "
-                "FROM mem_spaces"
-            )[0]
-            due = session.run(f"SELECT count(*) FROM mem_items WHERE state <> {IN_CHROMA}")[0][0]
-            embedder = get_meta(session, "fingerprint")
-        names = ("namespaces", "documents", "terms", "vectors")
-        counts = {"items": int(items), **dict(zip(names, map(int, sums), strict=True)), "due": int(due)}
-        return {**counts, "embedder": embedder, "bytes": self._db.size()}
+            counts, embedder = session.run(sql)[0], get_meta(session, "fingerprint")
+        names = ("items", "namespaces", "documents", "terms", "vectors", "due")
+        return {**dict(zip(names, map(int, counts), strict=True)), "embedder": embedder, "bytes": self._db.size()}
 
     def rest(self) -> None:
         """Do nothing more: what is due is the next opening's."""
