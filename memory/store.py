@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
+from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
 
 from memory import filters
 from memory.chroma import Chroma
@@ -215,11 +215,12 @@ class ChromaStore(BaseStore):
             self._upkeep.catch_up(AT_ONCE)
         return Question(scope=self._record.scope(*prefixes), text=text, condition=condition or {}, **how)
 
-    def _get(self, ops: Sequence[GetOp]) -> list[Stored | None]:
+    def _get(self, ops: Sequence[GetOp]) -> list[Item | None]:
         askable = [op for op in ops if isinstance(op.key, str) and is_storable(op.key)]
         found = dict(zip(askable, self._record.get([(op.namespace, op.key) for op in askable]), strict=True))
         self._refresh([stored for op, stored in found.items() if stored and op.refresh_ttl])
-        return [found.get(op) for op in ops]
+        # No subclass: a checkpoint gives back LangGraph's own items alone as what they were.
+        return [one and Item(**{name: getattr(one, name) for name in Item.__slots__}) for one in map(found.get, ops)]
 
     def _answer(self, op: SearchOp) -> list[Any]:
         if op.limit <= 0:

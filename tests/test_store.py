@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import GetOp, InvalidNamespaceError, Item, ListNamespacesOp, MatchCondition, PutOp, SearchOp
 from stores import Opener, hash_embedder, hash_index
 
 from memory.store import BadValue, ChromaStore, open_store
@@ -28,6 +29,13 @@ def test_what_was_put_is_returned_until_deleted(store: ChromaStore) -> None:
     store.delete(ANN, "k")
     assert store.get(ANN, "k") is None
     store.delete(ANN, "k")
+
+
+def test_what_get_returns_comes_back_from_a_checkpoint_as_an_item(store: ChromaStore) -> None:
+    store.put(ANN, "k", {"text": "茶"})
+    serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+    back = serde.loads_typed(serde.dumps_typed(store.get(ANN, "k")))
+    assert type(back) is Item and back == store.get(ANN, "k")
 
 
 def test_an_update_keeps_the_time_of_creation_and_moves_the_other(store: ChromaStore) -> None:
