@@ -8,18 +8,28 @@ punctuation. Names keep their endings.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 TOKEN = re.compile(
-    rf"[{CJK}]|(?<!\w)[-\u2212]?\d(?:[\w.,:/@-]*[^\W{CJK}])?|[^\W{CJK}]+(?:[._@/-]+[^\W{CJK}]+)*|(?<=\w)'s\b|[^\w\s]"
+    rf"[!<>=]=|[{CJK}]|(?<!\w)[-\u2212]?\d(?:[\w.,:/@-]*[^\W{CJK}])?|[^\W{CJK}]+(?:[._@/-]+[^\W{CJK}]+)*|(?<=\w)'s\b|[^\w\s]"
 )
 """A character, a number with its sign and unit, a word with what it is joined to, a possessive, or a sign."""
-PUNCTUATION = frozenset(".,;:!\"'()[]{}<>-–—…`*、。·「」『』“”‘’《》【】~|")
+PUNCTUATION = frozenset(".,;:!\"'()[]{}-–—…`*、。·「」『』“”‘’《》【】~|¿¡؟،؛")
+UNSEEN = dict.fromkeys([0xAD, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF])
+"""Signs that nobody sees; not those that join letters or make one sign of several."""
+
+HIGHER = re.compile("(?<=[0-9０-９])(?=[⁰¹²³⁴⁵⁶⁷⁸⁹])")
+PARTED = re.compile("(?<=[0-9０-９])(?=[¼-¾⅐-⅞])")
+UNIT = re.compile(r"(?<=[0-9]) (?=(?:am|pm|kg|km|cm|mm|mg|ml)\b)", re.IGNORECASE)
+"""Where a normal form would write 10³ as 103 and 1½ as 11⁄2, and where a unit stands apart or not."""
+
 ALONE, END = r"(?<![\w@./-])", r"(?![\w@'-]|[./]\w)"
 SPOKEN = (
     (re.compile("[’‘`]"), "'"),
     (re.compile(r"\b(I|it|he|she|that|there|we|you|they)'(m|s|re)\b", re.IGNORECASE), r"\1 is"),
-    (re.compile(r"\bI'(ve|d|ll)\b", re.IGNORECASE), r"I \1"),
+    (re.compile(r"\b(I|you|we|they|he|she|it)'(ve|d|ll)\b", re.IGNORECASE), r"\1 \2"),
+    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should)nt\b", re.IGNORECASE), r"\1 not"),
     (re.compile(r"\bcan(?:not|'t)\b", re.IGNORECASE), "can not"),
     (re.compile(r"\bwon't\b", re.IGNORECASE), "will not"),
     (re.compile(r"n't\b", re.IGNORECASE), " not"),
@@ -29,10 +39,16 @@ SPOKEN = (
     (re.compile(r"非常|真的|很"), ""),
 )
 DROPPED = frozenset(["a", "an", "the", "really", "very", "also", "too", "now", "currently", "please"])
-FORMS = {"am": "is", "are": "is", "has": "have", "does": "do", "s": "'s"}
+FORMS = {"am": "is", "are": "is", "has": "have", "does": "do", "s": "'s", "ve": "have", "ll": "will"}
+VERBS = re.compile(
+    "likes|loves|lives|works|wants|needs|prefers|hates|dislikes|enjoys|plays|owns|uses|speaks|drinks|eats|drives|reads"
+    "|studies|teaches|knows|plans|takes|wears|travels|visits",
+    re.IGNORECASE,
+)
+"""With such a word a statement begins that leaves out of whom it speaks; written large there, it is no name."""
 NEGATION = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|dislikes?|hates?|stopped|quit)\b|n[’']t\b"
-    r"|(?<!差)不(?!错|过|但|久|仅|只是|断|管|论|同|好意思|得不)|没(?!关系)|从未|并非|无法|讨厌|戒(?=了|掉|烟|酒)|(?<![特区级分告离性])别(?![人的墅名处针])",
+    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|(?:do|does|did|is|are|was|were|have|has|had|would|could|should)nt|dislikes?|hates?|stopped|quit)\b|n[’']t\b"
+    r"|(?<![差离])(?<!不得)不(?!起(?!床)|错|过|但|久|仅|只是|断|管|论|同|好意思|得不)|没(?!关系)|从未|并非|无法|讨厌|戒(?=了|掉|烟|酒)|(?<![特区级分告离性])别(?![人的墅名处针])",
     re.IGNORECASE,
 )
 SUBJECTS = ("user", "我")
@@ -49,14 +65,21 @@ WISHES = frozenset(
 
 def canonical(text: str) -> str:
     """Return what makes a statement the same as another."""
-    text = unicodedata.normalize("NFKC", text)
+    text = PARTED.sub(" ", HIGHER.sub("^", text.translate(UNSEEN)))
+    text = UNIT.sub("", unicodedata.normalize("NFKC", text.lower() if " " in text and text.isupper() else text))
     for pattern, plain in SPOKEN:
         text = pattern.sub(plain, text)
-    tokens = [folded(token) for token in TOKEN.findall(text) if token not in PUNCTUATION]
-    tokens = [token for token in tokens if token not in DROPPED]
+    found = [token for token in TOKEN.findall(text) if token not in PUNCTUATION]
+    kept = [token for n, token in enumerate(found) if token.casefold() not in DROPPED or is_named(token, n, found)]
+    tokens = [folded(token.lower() if n == 0 and VERBS.fullmatch(token) else token) for n, token in enumerate(kept)]
     if len(tokens) > 1 and tokens[0] in SUBJECTS:
         tokens = tokens[1:]
     return " ".join(tokens) or text.casefold().strip()
+
+
+def is_named(token: str, n: int, tokens: Sequence[str]) -> bool:
+    """Whether what looks like an article is a name: vitamin A."""
+    return n > 0 and (token == "A" or (token == "a" and n == len(tokens) - 1))
 
 
 def gist(text: str) -> str:
