@@ -4,18 +4,21 @@ It shows what is kept: turns whose checkpoints were pruned are gone, though the 
 turn that was played again, or forked, is told once for each time; `current` says which the thread goes on from.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langgraph.checkpoint.base import CheckpointTuple
 
 from graph.savers import InThreads
+from memory.catalogue import Thread, title_of
 from nodes.text import calls_of, question_of, text_of
 from nodes.trace import Step
 
 READ_AT_ONCE = 100
+LOOKED_INTO = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,25 @@ def owner_of(saver: InThreads, thread: str) -> str | None:
     """Return whose thread this is; None if no checkpoint says."""
     newest = saver.get_tuple({"configurable": {"thread_id": thread}})
     return newest.checkpoint["channel_values"].get("owner") if newest else None
+
+
+def unfinished(saver: InThreads, *, user: str, known: Collection[str]) -> list[Thread]:
+    """Return the user's threads of which no turn has ended, so that the catalogue lacks them, the last used first.
+
+    Other users' threads are not in it either: so many of the newest are looked into, and no more.
+    """
+    lacking = islice((one for one in saver.threads() if one not in known), LOOKED_INTO)
+    return [found for one in lacking if (found := begun_by(saver, one, user=user))]
+
+
+def begun_by(saver: InThreads, thread: str, *, user: str) -> Thread | None:
+    """Return what the checkpoints say of a thread that this user began; None if they do not say so."""
+    newest = saver.get_tuple({"configurable": {"thread_id": thread}})
+    values = newest.checkpoint["channel_values"] if newest else {}
+    if newest is None or values.get("owner") != user:
+        return None
+    at, title = newest.checkpoint["ts"], title_of(question_of(values.get("messages", [])))
+    return Thread(id=thread, title=title, began=at, used=at, turns=0)
 
 
 def checkpoints(saver: InThreads, thread: str) -> Iterator[CheckpointTuple]:

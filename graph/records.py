@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graph.agent import open_agent, open_checkpoints, open_memory
-from graph.history import owner_of, turns_of
+from graph.history import begun_by, owner_of, turns_of, unfinished
 from graph.locks import ThreadBusy
 from graph.outcomes import print_json
-from graph.savers import check_thread
+from graph.savers import InThreads, check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
 from graph.telling import tree_of
 from graph.texts import Say
@@ -160,8 +160,10 @@ def threads(arguments: argparse.Namespace, settings: Settings, context: Context)
 
 def list_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """List the threads, the last used first."""
-    with opened_store(settings) as store:
-        found = Catalogue(store, user=context.user).all()
+    with opened_store(settings) as store, open_checkpoints(settings) as saver:
+        kept = Catalogue(store, user=context.user).all()
+        begun = unfinished(saver, user=context.user, known={one.id for one in kept})
+    found = sorted([*kept, *begun], key=lambda one: one.used, reverse=True)
     say = Say(settings.language)
     lines = [thread_line(one, say) for one in found]
     return show([asdict(one) for one in found], lines, arguments, say)
@@ -169,14 +171,15 @@ def list_threads(arguments: argparse.Namespace, settings: Settings, context: Con
 
 def thread_line(one: Thread, say: Say) -> str:
     """Write a thread on one line."""
-    turns, state = say.many(one.turns, "{n} turn", "{n} turns"), say("open" if one.is_open else "closed")
+    state = say(("open" if one.is_open else "closed") if one.turns else "unfinished")
+    turns = say.many(one.turns, "{n} turn", "{n} turns")
     return f"{one.id}  {one.used[:16]}  {turns}  {state}  {one.title}"
 
 
 def show_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Show everything that was said in a thread."""
-    with opened_store(settings) as store:
-        thread = named(arguments, Catalogue(store, user=context.user))
+    with opened_store(settings) as store, open_checkpoints(settings) as saver:
+        thread = named(arguments, Catalogue(store, user=context.user), saver)
         found = [asdict(entry) for entry in Transcript(store, user=context.user, thread=thread.id).entries()]
     lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in found]
     return show(found, lines, arguments, Say(settings.language))
@@ -185,18 +188,14 @@ def show_thread(arguments: argparse.Namespace, settings: Settings, context: Cont
 def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Tell what happened in each turn of a thread whose checkpoints are kept, and how many are gone."""
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
-        catalogue = Catalogue(store, user=context.user)
-        thread = arguments.id or arguments.thread
-        check_thread(thread)
-        owner = owner_of(saver, thread)
-        known = named(arguments, catalogue) if owner != context.user else catalogue.get(thread)
-        turns = turns_of(saver, thread) if owner in (None, context.user) else []
+        thread = named(arguments, Catalogue(store, user=context.user), saver)
+        turns = turns_of(saver, thread.id) if owner_of(saver, thread.id) in (None, context.user) else []
     if arguments.json:
         print_json([asdict(turn) for turn in turns])
     else:
         ended = sum(turn.stop_reason not in ("", "closed") for turn in turns)
-        gone = max(known.turns - ended, 0) if known else 0
-        tree = tree_of(thread, turns, gone=gone, say=Say(settings.language))
+        gone = max(thread.turns - ended, 0)
+        tree = tree_of(thread.id, turns, gone=gone, say=Say(settings.language))
         Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(tree)
     return 0
 
@@ -205,7 +204,7 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
     """Delete a thread's checkpoints, transcript and kept results; what is not its own stays."""
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
-        thread = named(arguments, catalogue).id
+        thread = named(arguments, catalogue, saver).id
         with saver.locks.holding(thread):
             saver.delete_thread(thread)
         gone = Transcript(store, user=context.user, thread=thread).erase()
@@ -220,10 +219,10 @@ def close_threads(arguments: argparse.Namespace, settings: Settings, context: Co
     """End one thread, or for `sweep` all that were idle for long: file the rest, write an abstract of each."""
     say = Say(settings.language)
     with open_agent(settings) as agent:
-        assert agent.store is not None and not isinstance(agent.store, bool)
+        assert agent.store is not None and isinstance(agent.checkpointer, InThreads)
         catalogue = Catalogue(agent.store, user=context.user)
         if arguments.action == "close":
-            due = [named(arguments, catalogue)]
+            due = [named(arguments, catalogue, agent.checkpointer)]
         else:
             limit = (datetime.now(UTC) - timedelta(hours=arguments.idle_hours)).isoformat(timespec="microseconds")
             due = [thread for thread in catalogue.all() if thread.is_open and thread.used <= limit]
@@ -244,7 +243,7 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         catalogue = Catalogue(store, user=context.user)
         one = arguments.id or arguments.thread
-        due = [named(arguments, catalogue).id] if one else [thread.id for thread in catalogue.all()]
+        due = [named(arguments, catalogue, saver).id] if one else [thread.id for thread in catalogue.all()]
         gone = 0
         for id in due:
             with saver.locks.holding(id):
@@ -254,11 +253,11 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
     return 0
 
 
-def named(arguments: argparse.Namespace, catalogue: Catalogue) -> Thread:
+def named(arguments: argparse.Namespace, catalogue: Catalogue, saver: InThreads) -> Thread:
     """Return the thread that the command names. Raises BadThread, and CannotStart if the user has none of this id."""
     thread = arguments.id or arguments.thread or ""
     check_thread(thread)
-    found = catalogue.get(thread)
+    found = catalogue.get(thread) or begun_by(saver, thread, user=catalogue.user)
     if found is None:
         raise CannotStart(f"this user has no thread {thread!r}; `palimpsest threads list` names them")
     return found

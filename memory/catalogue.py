@@ -43,13 +43,13 @@ class Catalogue:
 
     def __init__(self, store: BaseStore, *, user: str, clock: Callable[[], datetime] | None = None) -> None:
         self.store = store
-        self.namespace = owned(user, "threads")
+        self.user, self.namespace = user, owned(user, "threads")
         self.clock = clock or clock_of(store)
 
     def noting(self, thread: str, first: str) -> PutOp:
         """Return what notes a turn of a thread; `first` is what a new thread begins with."""
-        at, title = stamp(self.clock()), " ".join(mask(clean(first)).split())[:TITLE_CHARS]
-        known = self.get(thread) or Thread(id=thread, title=title, began=at, used=at, turns=0)
+        at = stamp(self.clock())
+        known = self.get(thread) or Thread(id=thread, title=title_of(first), began=at, used=at, turns=0)
         return self.writing(replace(known, used=at, turns=known.turns + 1))
 
     def note(self, thread: str, first: str) -> None:
@@ -86,3 +86,8 @@ class Catalogue:
     def forget(self, thread: str) -> None:
         """Take a thread out of the catalogue."""
         self.store.delete(self.namespace, label(thread))
+
+
+def title_of(first: str) -> str:
+    """Name a thread by what it begins with."""
+    return " ".join(mask(clean(first)).split())[:TITLE_CHARS]

@@ -175,10 +175,35 @@ def test_no_other_user_sees_a_trace_and_an_unknown_thread_is_one_line(home: Path
         assert told.out == "" and told.err.count("\n") == 1 and "no thread" in told.err
 
 
-def test_a_thread_whose_first_turn_did_not_end_can_be_traced(home: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_thread_whose_first_turn_did_not_end_is_listed_traced_and_deleted(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
     """It is in no catalogue yet; the checkpoints know whose it is."""
+
+    def told(*words: str, code: int = 0) -> str:
+        assert main(["threads", *words]) == code
+        return capsys.readouterr().out
+
     with open_agent(Settings(home=home), model=lambda name: RehearsalModel()) as agent:
-        agent.invoke({"messages": [("user", "hi")]}, config("new"), interrupt_before=["reason"])
-    assert main(["threads", "trace", "new"]) == 0
-    assert "not finished" in capsys.readouterr().out
-    assert main(["threads", "trace", "new", "--user", "bob"]) == 1
+        agent.invoke(
+            {"messages": [("user", "你好， sk-abcdefghijklmnop1234567890")]}, config("new"), interrupt_before=["reason"]
+        )
+        ask(agent, "Hello", "old")
+    (new,) = [line for line in told("list").splitlines() if line.startswith("new  ")]
+    assert "0 turns  unfinished  你好" in new and "sk-abc" not in new
+    assert [one["id"] for one in json.loads(told("list", "--json"))] == ["old", "new"]
+    assert "not finished" in told("trace", "new") and told("show", "new") == "(nothing)\n"
+    for action in ("trace", "show", "delete", "close"):
+        told(action, "new", "--user", "ann", code=1)
+    assert "new" not in told("list", "--user", "ann")
+    assert "deleted new" in told("delete", "new")
+    assert "new" not in told("list")
+    told("trace", "new", code=1)
+
+
+def test_an_unfinished_thread_can_be_closed(home: Path, capsys: pytest.CaptureFixture[str]):
+    with open_agent(Settings(home=home), model=lambda name: RehearsalModel()) as agent:
+        agent.invoke({"messages": [("user", "My cat is called Tom.")]}, config("new"), interrupt_before=["reason"])
+    assert main(["threads", "close", "new"]) == 0
+    assert "closed  new" in capsys.readouterr().out
+    assert main(["threads", "list"]) == 0 and "unfinished" not in capsys.readouterr().out
