@@ -10,12 +10,27 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 DESCRIPTION = "An agent whose working page stays short and whose record stays whole."
 EPILOG = """\
 Without a key the built-in rehearsal model answers: offline, by rules. For a real model set OPENAI_API_KEY,
 or OPENAI_BASE_URL for a compatible server, and PALIMPSEST_MODEL; or start Ollama, llama.cpp or LM Studio and
 use --model local. Data lies in PALIMPSEST_HOME (default: .palimpsest in this folder)."""
+
+
+COMMON: dict[str, Any] = {
+    "--user": {"metavar": "NAME", "help": "whose memory is used (default: PALIMPSEST_USER, else me)"},
+    "--thread": {"metavar": "ID", "help": "which conversation to go on with (default: a new one)"},
+    "--model": {"metavar": "NAME", "help": "provider:name, local, or rehearsal"},
+    "--set": {
+        "metavar": "KEY=VALUE",
+        "action": "append",
+        "default": [],
+        "help": "any field of the context, for example max_steps=5",
+    },
+}
+"""Options of several commands; a command takes those that mean something to it, and refuses the others."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,31 +87,31 @@ def told(message: str, *, code: int) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--user", metavar="NAME", help="whose memory is used (default: PALIMPSEST_USER, else me)")
-    common.add_argument("--thread", metavar="ID", help="which conversation to go on with (default: a new one)")
-    common.add_argument("--model", metavar="NAME", help="provider:name, local, or rehearsal")
-    common.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="any field of the context, for example max_steps=5",
-    )
     top = argparse.ArgumentParser(prog="palimpsest", description=DESCRIPTION, epilog=EPILOG)
     top.formatter_class = argparse.RawDescriptionHelpFormatter
+    top.set_defaults(user=None, thread=None, model=None, set=[])
     top.add_argument("--version", action="version", version=f"palimpsest {version('palimpsest')}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(name: str, text: str, **options: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=text, description=text, parents=[common], **options)  # type: ignore[arg-type]
+    def add(name: str, text: str, *takes: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=text)
+        for option in takes:
+            made.add_argument(option, **COMMON[option])
+        return made
 
-    chat = add("chat", "Talk with the agent, at a keyboard or line by line from a pipe; /help lists its commands.")
+    chat = add(
+        "chat", "Talk with the agent, at a keyboard or line by line from a pipe; /help lists its commands.", *COMMON
+    )
     chat.add_argument("--json", action="store_true", help="print one object a line for each turn")
-    ask = add("ask", "Ask one question; stdout is the answer alone.")
+    ask = add("ask", "Ask one question; stdout is the answer alone.", *COMMON)
     ask.add_argument("text", help="the question; - reads it from stdin")
     ask.add_argument("--json", action="store_true", help="print answer, stop_reason, steps and messages as one object")
-    memory = add("memory", "Look into a user's long-term memory, edit it, carry it elsewhere, or erase it.")
+    memory = add(
+        "memory",
+        "Look into a user's long-term memory, edit it, carry it elsewhere, or erase it.",
+        "--user",
+        "--set",
+    )
     memory.add_argument(
         "action",
         choices=[
@@ -128,7 +143,7 @@ def parser() -> argparse.ArgumentParser:
     memory.add_argument("--as-of", metavar="DATE", help="list, search: what held on that day")
     memory.add_argument("--limit", type=at_least_one, default=10, help="how many at most (default: 10)")
     memory.add_argument("--json", action="store_true", help="print a list of objects")
-    threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.")
+    threads = add("threads", "List, show, trace, close, prune or delete a user's conversations.", *COMMON)
     threads.add_argument(
         "action",
         choices=["list", "show", "trace", "close", "sweep", "prune", "delete"],
@@ -140,7 +155,7 @@ def parser() -> argparse.ArgumentParser:
     threads.add_argument("--idle-hours", type=at_least_none, default=24, help="what sweep calls long (default: 24)")
     threads.add_argument("--keep", type=at_least_one, default=5, help="checkpoints that prune keeps (default: 5)")
     threads.add_argument("--json", action="store_true", help="print a list of objects")
-    docs = add("docs", "Add files, folders and pages, and search in them; answers cite them by number.")
+    docs = add("docs", "Add files, folders and pages, and search in them; answers cite them by number.", "--user")
     docs.add_argument(
         "action",
         choices=["add", "list", "search", "show", "remove", "refresh"],
@@ -157,13 +172,24 @@ def parser() -> argparse.ArgumentParser:
     docs.add_argument("--json", action="store_true", help="print a list of objects; add and refresh: a report")
     graph = add("graph", "Print the graph as Mermaid text, or draw it as a picture where Graphviz is installed.")
     graph.add_argument("--png", metavar="FILE", help="write a picture to this file (needs Graphviz's dot)")
-    studio = add("studio", "Start LangGraph's server for Studio, with the memory page at /memory; needs no key.")
+    studio = add(
+        "studio",
+        "Start LangGraph's server for Studio, with the memory page at /memory; needs no key.",
+        "--user",
+        "--model",
+    )
     studio.add_argument(
         "--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)"
     )
     studio.add_argument("--port", type=at_least_one, default=2024, help="port to listen on (default: %(default)s)")
     studio.add_argument("--browser", action="store_true", help="open Studio, a page of smith.langchain.com, when ready")
-    doctor = add("doctor", "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.")
+    doctor = add(
+        "doctor",
+        "Check model, endpoint, embedder, stores, versions and disk, and say how to mend each.",
+        "--user",
+        "--model",
+        "--set",
+    )
     doctor.add_argument(
         "--agent", action="store_true", help="instead: why did it not remember? tools, blocks, refusals"
     )

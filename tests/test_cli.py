@@ -196,7 +196,7 @@ def test_a_picture_is_drawn_where_graphviz_is_and_else_one_line_says_so(run: Run
 )  # fmt: skip
 def test_set_takes_every_kind_of_field(run: Run, pair: str):
     assert pair.split("=")[0] in {field.name for field in fields(Context)}
-    assert run("graph", "--set", pair)[0] == 0
+    assert run("memory", "list", "--set", pair)[0] == 0
 
 
 def test_set_reaches_the_turn(run: Run):
@@ -303,6 +303,24 @@ def test_a_usage_error_is_one_line_exit_code_2_and_nothing_is_written(run: Run, 
     code, out, err = run(*arguments)
     assert (code, out) == (2, "") and is_one_line(err) and words in err and len(err) < 500
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["studio", "--thread", "t"],
+        ["studio", "--set", "max_steps=5"],
+        ["docs", "list", "--thread", "t"],
+        ["docs", "list", "--model", "rehearsal"],
+        ["graph", "--user", "ann"],
+        ["graph", "--set", "max_steps=5"],
+        ["memory", "list", "--thread", "t"],
+        ["doctor", "--thread", "t"],
+    ],
+)
+def test_what_a_command_would_ignore_it_refuses(run: Run, arguments: list[str]):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "") and f"unrecognized arguments: {arguments[-2]}" in err
 
 
 @pytest.mark.parametrize("arguments", [["ask"], ["nonsense"], ["memory", "list", "--limit", "0"], []])
