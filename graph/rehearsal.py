@@ -1,9 +1,9 @@
 """The rehearsal model: rules that drive the whole graph without a network or a key, and say so on their first line.
 
 Deterministic, English and Chinese. Sums go to `calculator`, times to `current_time`, what the user states about
-themselves to `memory_save`, what matters to them to `fact_set`; of tools that it was given besides, it calls the one
-that a question names with something to look up, and tells first what matters to the user. Other questions are answered
-from what recall put into the prompt, or "I don't know that yet".
+themselves to `memory_save`, what they want forgotten to `memory_forget`, what matters to them to `fact_set`; of tools
+that it was given besides, it calls the one that a question names with something to look up, and tells first what
+matters to the user. Other questions are answered from what recall put into the prompt, or "I don't know that yet".
 """
 
 import json
@@ -11,14 +11,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
 
 from graph import rehearsal_rules as rules
 from graph.offline import OfflineModel
 from memory.text import is_chinese
-from memory.words import query_terms
+from memory.words import query_terms, terms
 from nodes import prompts
 from nodes.document_tools import NAME
+from nodes.forgetting import wish_of
 from nodes.summary import Summary, read_summary
 from nodes.text import last_human, text_of
 from nodes.toolbox import OWN_TOOLS
@@ -28,6 +29,9 @@ OWN = {tool.name for tool in OWN_TOOLS}
 LINES_PER_SECTION = 20
 CLOSE = 0.2
 """Of what the recall tool finds, a cosine under this is chance to these rules; a language model judges by the text."""
+
+TOLD = {"current_time": "time", "memory_forget": "forgotten"}
+"""The sayings that tell what a tool gave."""
 
 KIND = re.compile(r"^Error \(\w+\): ")
 
@@ -39,6 +43,8 @@ SAYINGS = {
     "fact": ("{key}: {value}", "{key}：{value}"),
     "kept": ('I\'ll remember that: "{text}"', "我记住了：“{text}”"),
     "known": ('I have that already: "{text}"', "我已经记着了：“{text}”"),
+    "forgotten": ("I have forgotten that.", "我已经忘掉了。"),
+    "nothing": ("I remember nothing like that.", "我没有记着这样的事。"),
     "sum": ("{expression} = {result}", "{expression} = {result}"),
     "time": ("It is {time} ({weekday}, {timezone}).", "现在是 {time}（{weekday}，{timezone}）。"),
     "failed": ("That did not work: {error}", "没有成功：{error}"),
@@ -94,7 +100,12 @@ class RehearsalModel(OfflineModel):
 
 def decided(question: str, system: str, tools: Sequence[str], given: Sequence[dict[str, Any]] = ()) -> AIMessage | str:
     """Choose a tool for what the user wrote, of those it was `given` too, or answer from the prompt."""
-    wish = wanted_call(question, tools) or look_up(question, given)
+    if unwanted := wish_of([HumanMessage(question)]):
+        wish = to_forget(unwanted, section(system, prompts.MEMORIES) or [])
+        if wish is None:
+            return say("nothing", question)
+    else:
+        wish = wanted_call(question, tools) or look_up(question, given)
     if wish is None and rules.is_question(question):
         lines, passages = section(system, prompts.MEMORIES), section(system, prompts.PASSAGES)
         if passages is None and NAME in tools and rules.DOCUMENT.search(question):
@@ -127,6 +138,13 @@ def wanted_call(question: str, tools: Sequence[str]) -> tuple[str, dict[str, str
     return None
 
 
+def to_forget(wish: str, memories: Sequence[dict[str, Any]]) -> tuple[str, dict[str, str]] | None:
+    """Return the call that forgets the memory which shares most words with a wish to; None if none shares any."""
+    words = set(query_terms(wish))
+    best = max(memories, key=lambda one: len(words & set(terms(one["text"]))), default=None)
+    return ("memory_forget", {"id": best["id"]}) if best and words & set(terms(best["text"])) else None
+
+
 def look_up(question: str, tools: Sequence[dict[str, Any]]) -> tuple[str, dict[str, str]] | None:
     """Return a call of the tool whose name and description share most words with a question that names something."""
     asked, named = set(query_terms(question)), rules.IDENTIFIER.search(question)
@@ -151,8 +169,8 @@ def answered(question: str, system: str, results: Sequence[ToolMessage]) -> str:
             lines.append(say("failed", question, error=KIND.sub("", text)))
         elif result.name == "calculator":
             lines.append(say("sum", question, expression=rules.asked_sum(question) or "?", result=text))
-        elif result.name == "current_time" and data:
-            lines.append(say("time", question, **data))
+        elif result.name in TOLD and data:
+            lines.append(say(TOLD[result.name], question, **data))
         elif result.name == "memory_save" and data:
             lines.append(say("kept" if data.get("saved") == "new" else "known", question, text=data.get("text", "")))
         elif result.name == "fact_set" and data:

@@ -336,6 +336,33 @@ def test_of_what_a_given_tool_finds_that_goes_first_which_matters_to_the_user(
     assert lines[0] == first and len(lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("Forget where I live", "m0"),
+        ("Please forget that I am allergic to nuts.", "m1"),
+        ("请忘掉我喜欢龙井茶", "m2"),
+        ("Could you forget my address in Lyon?", "m0"),
+    ],
+)
+def test_what_the_user_wants_forgotten_is(text: str, id: str) -> None:
+    first, tools = system(("I live in Lyon", "I am allergic to nuts", "我喜欢龙井茶")), [*TOOLS, "memory_forget"]
+    assert call(text, first=first, tools=tools) == ("memory_forget", {"id": id})
+    assert says(text, *result("memory_forget", {"forgotten": id}), first=first) in (
+        "I have forgotten that.",
+        "我已经忘掉了。",
+    )
+
+
+@pytest.mark.parametrize("text", ["Forget my shoe size", "忘掉我的鞋码"])
+def test_a_wish_to_forget_what_nobody_remembers_forgets_nothing(text: str) -> None:
+    first = system(("I am allergic to nuts",))
+    assert says(text, first=first, tools=[*TOOLS, "memory_forget"]) in (
+        "I remember nothing like that.",
+        "我没有记着这样的事。",
+    )
+
+
 def test_without_injected_memories_the_recall_tool_is_asked() -> None:
     bare = SystemMessage("rules")
     assert call("What do I like?", first=bare) == ("recall", {"query": "What do I like?"})
