@@ -14,7 +14,13 @@ from decimal import Decimal, Inexact
 from fractions import Fraction
 
 SUPERSCRIPT = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
-"""Normalised, 3² would be 32."""
+FRACTION = re.compile(r"(\d*)([¼-¾⅐-⅞])")
+"""Normalised, 3² would be 32, and 1½ 11/2."""
+
+PLAIN = r"(?:\d[\d_]*\.?\d*|\.\d+)"
+PERCENT = re.compile(rf"({PLAIN})\s*%(?=\s*(?:$|[),*/]))|\)\s*%(?=\s*(?:$|[),*/]))")
+UNCLEAR = re.compile(rf"%\s*[+-]|[\d)]\s*[+-]\s*{PLAIN}\s*%(?=\s*(?:$|[),]))")
+"""A percentage that is added or taken away, of one knows not what, or the rest by a number with a sign."""
 
 MAX_CHARS = 500
 MAX_BITS = 4_096
@@ -42,14 +48,16 @@ OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = 
 }
 EXACT: dict[str, Callable[..., Fraction | int]] = {
     "abs": abs,
-    "min": min,
-    "max": max,
+    "min": lambda *values: min(values),
+    "max": lambda *values: max(values),
+    "factorial": lambda value: factorial(value),  # defined below
+    "pow": lambda base, exponent: power(base, exponent),
     "round": round,
     "floor": math.floor,
     "ceil": math.ceil,
     "sqrt": lambda value: root(value),  # defined below
 }
-ROUNDED: dict[str, Callable[..., float]] = {
+ROUNDED: dict[str, Callable[..., float]] = {"ln": lambda value: math.log(value)} | {
     name: getattr(math, name)
     for name in (
         "exp",
@@ -71,10 +79,31 @@ CONSTANTS = {
     "e": Fraction("2.718281828459045235360287471352662497757"),
 }
 NO_ROOT = "a root of a negative number is not a real number"
+NO_FACTORIAL = "a factorial is of a whole number that is not negative"
+PERCENT_OF = (
+    "what is {got!r}? Write 100 * (1 + 20/100) for 20 percent more, 20/100 for the number, 7 % (-3) for the rest"
+)
+SEPARATED = "write numbers without separators and leading zeros: 1234567.5, not 1,234,567.5"
 TOO_LARGE = "the result would have more than a thousand digits"
 KNOWN = {*EXACT, *ROUNDED, *CONSTANTS}
 ONLY = f"{{got!r}} is not known here, only numbers, brackets, + - * / // % ** and {', '.join(sorted(KNOWN))}"
-SPELLINGS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**", "，": ",", "、": ","})
+SPELLINGS = str.maketrans(
+    {
+        "×": "*",
+        "·": "*",
+        "÷": "/",
+        "⁄": "/",
+        "−": "-",
+        "–": "-",
+        "—": "-",
+        "‐": "-",
+        "^": "**",
+        "，": ",",
+        "、": ",",
+        "π": "pi",
+    }
+)
+ROOT = re.compile(rf"√\s*(?:(?=\()|({PLAIN}))")
 
 
 class BadExpression(ValueError):
@@ -83,10 +112,8 @@ class BadExpression(ValueError):
 
 def calculate(expression: str) -> str:
     """Return the value of an expression as decimal digits, exact where 28 digits can be. Raises BadExpression."""
-    text = SUPERSCRIPT.sub(r"**\1", expression.translate(SPELLINGS))
-    text = unicodedata.normalize("NFKC", text).translate(SPELLINGS).strip()
-    if not text or len(text) > MAX_CHARS:
-        raise BadExpression(f"expected an expression of 1 to {MAX_CHARS} characters, got {len(text)}")
+    if len(expression) > MAX_CHARS or not (text := plainly(expression)):
+        raise BadExpression(f"expected an expression of 1 to {MAX_CHARS} characters, got {len(expression)}")
     try:
         check_tokens(text)
         return written(value_of(ast.parse(text, mode="eval").body, text))
@@ -95,7 +122,26 @@ def calculate(expression: str) -> str:
     except ZeroDivisionError:
         raise BadExpression("division by zero has no value") from None
     except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise BadExpression(f"{text!r} is not arithmetic that can be computed: {error}") from None
+        why = error.msg if isinstance(error, SyntaxError) else error
+        raise BadExpression(f"{text!r} is not arithmetic that can be computed: {why}") from None
+
+
+def plainly(expression: str) -> str:
+    """Write an expression in Python's signs: digits of any script, fractions, roots, percentages, names in capitals."""
+    text = "".join(char for char in expression.translate(SPELLINGS) if unicodedata.category(char) != "Cf")
+    text = FRACTION.sub(lambda found: f"({found[1] or 0}+{unicodedata.normalize('NFKC', found[2])})", text)
+    text = unicodedata.normalize("NFKC", SUPERSCRIPT.sub(r"**\1", text)).translate(SPELLINGS).strip()
+    text = re.sub(r"\d", lambda found: str(unicodedata.decimal(found.group())), text)
+    text = ROOT.sub(lambda found: f"sqrt({found[1]})" if found[1] else "sqrt", text)
+    if unclear := UNCLEAR.search(text):
+        raise BadExpression(PERCENT_OF.format(got=text[max(unclear.start() - 8, 0) : unclear.end() + 8]))
+    text = PERCENT.sub(lambda found: f"({found[1]}/100)" if found[1] else ")/100", text)
+    return re.sub(r"(?<![\w.])[A-Z]\w*", lambda found: min(found.group().lower(), found.group(), key=known_first), text)
+
+
+def known_first(name: str) -> bool:
+    """Sort what is known here before what is not."""
+    return name not in KNOWN
 
 
 def check_tokens(text: str) -> None:
@@ -104,6 +150,8 @@ def check_tokens(text: str) -> None:
     while at < len(text):
         token = TOKEN.match(text, at)
         name = token and token["name"]
+        if token and re.match(r"\s*0\d", token.group()):
+            raise BadExpression(SEPARATED)
         if not token or (name and name not in KNOWN):
             raise BadExpression(ONLY.format(got=name or text[at:].strip()[:20]))
         at = token.end()
@@ -126,6 +174,8 @@ def value_of(node: ast.expr, text: str) -> Fraction:
             return sized(OPERATORS[type(op)](value_of(left, text), value_of(right, text)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in EXACT or name in ROUNDED:
             return applied(name, [value_of(arg, text) for arg in args])
+        case ast.Tuple():
+            raise BadExpression(SEPARATED)
     raise BadExpression(ONLY.format(got=ast.get_source_segment(text, node)))
 
 
@@ -153,6 +203,15 @@ def root(value: Fraction) -> Fraction:
     if value < 0:
         raise BadExpression(NO_ROOT)
     return Fraction(ROOTS.sqrt(ROOTS.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
+def factorial(value: Fraction) -> Fraction:
+    """Multiply the whole numbers up to a value."""
+    if value < 0 or value.denominator != 1:
+        raise BadExpression(NO_FACTORIAL)
+    if value > MAX_BITS:
+        raise BadExpression(TOO_LARGE)
+    return sized(Fraction(math.factorial(int(value))))
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction:

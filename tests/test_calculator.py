@@ -74,10 +74,28 @@ def test_a_decimal_literal_is_read_digit_by_digit(literal: str) -> None:
         ("round(e, 4)", "2.7183"),
         ("  7 \n", "7"),
         ("2 ** 1000 % 7", "2"),
+        ("1½ + ¼", "1.75"),
+        ("√2 ** 2 + √(16)", "6"),
+        ("200 * 15%", "30"),
+        ("（50）％", "0.5"),
+        ("min(5%, 1)", "0.05"),
+        ("7 % (-3)", "-2"),
+        ("7％４", "3"),
+        ("factorial(20) / pow(2, 10)", "2375880867360000"),
+        ("round(ln(e), 9)", "1"),
+        ("SQRT(16) * PI - 4 * π", "0"),
+        ("\ufeff1+\u200b1", "2"),
+        ("max(3)", "3"),
     ],
 )
 def test_an_expression_has_the_value_that_paper_gives(expression: str, value: str) -> None:
     assert calculate(expression) == value
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.sampled_from("٠०๐０𝟎۰"))
+def test_digits_of_any_script_are_numbers(left: int, right: int, zero: str) -> None:
+    expression = f"{left}+{right}".translate({ord("0") + n: chr(ord(zero) + n) for n in range(10)})
+    assert calculate(expression) == str(left + right)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +186,15 @@ def test_what_is_too_large_is_refused_before_it_is_computed(expression: str) -> 
         "中",
         "\x00",
         "\ud800",
-        "٣ + 1",
-        "1½",
+        "1,000 + 2",
+        "max(1,000, 2)",
+        "007",
+        "100 - 20%",
+        "50%+10",
+        "7 % -3",
+        "factorial(-1)",
+        "factorial(1.5)",
+        "factorial(10**6)",
         "²",
     ],
 )
