@@ -1,7 +1,7 @@
 """Texts to vectors: one callable over every embedder, with a fingerprint that tells vectors apart.
 
 The default reads its model from an installed package: nothing is fetched, nothing loaded before first use.
-Where vectors are kept is memory/vectors.py's work; building a provider's client is graph/'s.
+Where vectors are kept is memory/legs.py's work; building a provider's client is graph/'s.
 """
 
 import asyncio

@@ -13,10 +13,11 @@ import orjson
 
 from memory.chroma import Chroma
 from memory.errors import BadValue
+from memory.legs import Legs
 from memory.record import Namespace, Record, Stored
 from memory.schema import GONE
 from memory.sql import Database
-from memory.upkeep import Legs, Upkeep
+from memory.upkeep import Upkeep
 from memory.values import encode
 
 Prefixes = Sequence[Namespace]

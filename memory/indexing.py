@@ -1,6 +1,6 @@
 """What of an item is searched: its texts by path, their terms, and their vectors.
 
-Where those are kept is memory/keywords.py's and memory/vectors.py's matter.
+Where those are kept is memory/legs.py's matter.
 """
 
 import logging

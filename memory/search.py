@@ -13,10 +13,8 @@ from langgraph.store.base import SearchItem
 from memory import filters
 from memory.fusion import Fused, fuse
 from memory.indexing import Index
-from memory.keywords import keyword_scores
+from memory.legs import CANDIDATES, Legs, Matrix
 from memory.record import Record, Scope, Stored
-from memory.upkeep import Legs
-from memory.vectors import CANDIDATES, Matrix
 
 Allowed = dict[int, Stored]
 """What a filter leaves of a scope, last updated first."""
@@ -74,7 +72,7 @@ class Search:
             return hits
         start = max(0, question.offset - len(ranking))
         rest = self._rest(question.scope, allowed, {fused.key for fused in ranking}, start, missing)
-        scores = {} if meaning is None else self._legs.vectors.of([stored.id for stored in rest], meaning)
+        scores = {} if meaning is None else self._legs.of([stored.id for stored in rest], meaning)
         return [*hits, *(Hit(stored, scores.get(stored.id)) for stored in rest)]
 
     def find(self, question: Question) -> list[Hit]:
@@ -108,19 +106,19 @@ class Search:
         self, question: Question, meaning: Matrix | None, allowed: Allowed | None, threads: Sequence[Sequence[int]]
     ) -> tuple[dict[int, float], dict[int, float]]:
         """Score by each leg, exactly: everything in a small scope or under a filter, else the best of each."""
-        scope, vectors = question.scope, self._legs.vectors
-        by_words = question.hybrid or meaning is None
-        keyword = keyword_scores(self._record.db, scope, question.text, threads=threads) if by_words else {}
+        scope, legs = question.scope, self._legs
+        is_worded = question.hybrid or meaning is None
+        keyword = legs.by_words(scope, question.text, threads=threads) if is_worded else {}
         if meaning is None:
             return {}, keyword
         if allowed is not None:
-            return vectors.of(allowed, meaning), keyword
+            return legs.of(allowed, meaning), keyword
         # Whatever the offset: all pages are cut from one ranking, and go on with the rest by time.
         wanted = max(CANDIDATES, question.limit)
-        vector = vectors.scores(scope, meaning, wanted=wanted)
-        if not vectors.is_exact(scope):
+        vector = legs.by_meaning(scope, meaning, wanted=wanted)
+        if not legs.is_exact(scope):
             keyword = dict(nlargest(wanted, keyword.items(), key=lambda pair: pair[1]))
-            vector |= vectors.of(keyword.keys() - vector.keys(), meaning)
+            vector |= legs.of(keyword.keys() - vector.keys(), meaning)
         return vector, keyword
 
 

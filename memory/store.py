@@ -21,14 +21,14 @@ from memory.embedding import Embedder
 from memory.errors import BadValue, EmbedderChanged, NewerVersion, StoreError, Unreadable, Unwritable
 from memory.estate import Estate
 from memory.indexing import BUILT_IN, Entry, Index, StoreIndex, index_from
+from memory.legs import EXACT_MAX, Legs, Matrix
 from memory.record import Place, Record, Stored
 from memory.schema import prepare
 from memory.search import Hit, Question, Search, allow
 from memory.sql import Database, Sqlite
 from memory.times import now
-from memory.upkeep import AT_ONCE, Legs, Progress, Upkeep
+from memory.upkeep import AT_ONCE, Progress, Upkeep
 from memory.values import checked, encode, is_storable
-from memory.vectors import EXACT_MAX, Matrix, Vectors
 
 __all__ = ["BadValue", "ChromaStore", "EmbedderChanged", "Hit", "NewerVersion"]
 __all__ += ["StoreError", "Unreadable", "Unwritable", "open_store"]
@@ -61,8 +61,8 @@ def open_store(
         stack.callback(db.close)
         prepare(db)
         chroma = Chroma(db, place / "chroma" if chroma_url is None else chroma_url)
-        vectors = Vectors(db, chroma, exact_max=exact_max)
-        store = ChromaStore(db, index_from(index, embedder), vectors, chroma, ttl=ttl, clock=clock)
+        legs = Legs(db, chroma, exact_max=exact_max)
+        store = ChromaStore(db, index_from(index, embedder), legs, chroma, ttl=ttl, clock=clock)
         stack.callback(store.close)
         yield store
 
@@ -85,7 +85,7 @@ class ChromaStore(BaseStore):
         self,
         db: Database,
         index: Index | None,
-        vectors: Vectors,
+        legs: Legs,
         chroma: Chroma,
         *,
         ttl: TTLConfig | None = None,
@@ -96,7 +96,7 @@ class ChromaStore(BaseStore):
         self._db = db
         self._index = index
         self._record = Record(db)
-        self._legs = Legs(db, vectors)
+        self._legs = legs
         self._upkeep = Upkeep(db, index, self._legs, chroma)
         self._search = Search(self._record, index, self._legs) if index else None
         self.estate = Estate(db, self._record, self._legs, chroma, self._upkeep)
@@ -181,7 +181,7 @@ class ChromaStore(BaseStore):
     def likeness(self, hits: Sequence[Hit]) -> Matrix:
         """Return the cosines of hits to each other, zeros without an embedder."""
         dims = self._index.embedder.dims if self._index and self._index.embedder else 0
-        return self._legs.vectors.between([hit.id for hit in hits], dims)
+        return self._legs.between([hit.id for hit in hits], dims)
 
     def reindex(self, progress: Progress = lambda done, total: None) -> int:
         """Rebuild both legs and Chroma from the record; return how many items. Killed, it goes on where it was."""

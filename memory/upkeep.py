@@ -8,7 +8,6 @@ here. mem_items is the log of what is due, so all of this can stop at any instan
 import logging
 import time
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from threading import Event, Thread
 from typing import Any
 
@@ -16,10 +15,10 @@ import orjson
 
 from memory.chroma import STROKE, Chroma
 from memory.errors import BadValue, EmbedderChanged
-from memory.indexing import Entry, Index, Placed
-from memory.schema import CHANGED, DERIVED, GONE, IN_CHROMA, SPACE, WORDED, get_meta, note_all, set_meta
+from memory.indexing import Entry, Index
+from memory.legs import Legs
+from memory.schema import CHANGED, GONE, IN_CHROMA, WORDED, get_meta, note_all, set_meta
 from memory.sql import Database, Row, Session
-from memory.vectors import Vectors
 
 AT_ONCE = 256
 PAUSE_S = 0.2
@@ -33,68 +32,6 @@ GATHERED_MAX = 5000
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 """(items done, items in all)."""
-
-
-class Legs:
-    """Both legs over one database; what they hold of items is written and counted here, and read by each."""
-
-    def __init__(self, db: Database, vectors: Vectors) -> None:
-        self._db, self.vectors = db, vectors
-
-    def replace(self, session: Session, placed: Sequence[Placed], *, embedded: bool) -> None:
-        """Write what is searched of items; unless `embedded`, vectors are still due."""
-        self._clear(session, [item for item, _, _ in placed])
-        new = [(item, space, entry.terms, entry.terms.total(), entry.vectors) for item, space, entry in placed]
-        session.run_many(
-            "INSERT INTO mem_postings (space, term, item, count, length) VALUES (?, ?, ?, ?, ?)",
-            (
-                (space, term, item, count, length)
-                for item, space, terms, length, _ in new
-                for term, count in sorted(terms.items())
-            ),
-        )
-        session.run_many(
-            "INSERT INTO mem_vectors (id, vectors) VALUES (?, ?)",
-            [(space * SPACE + item, vectors.tobytes()) for item, space, _, _, vectors in new if len(vectors)],
-        )
-        session.run_many(
-            "UPDATE mem_items SET terms = ?, length = ?, parts = ?, "
-            f"state = CASE WHEN {not embedded} THEN {WORDED} "
-            f"WHEN ? > 0 OR in_chroma > 0 THEN {DERIVED} ELSE {IN_CHROMA} END WHERE id = ?",
-            [(" ".join(terms), length, len(rows), len(rows), item) for item, _, terms, length, rows in new],
-        )
-        _count(session, [(space, length > 0, length, len(rows)) for _, space, _, length, rows in new])
-
-    def remove(self, session: Session, items: Sequence[int]) -> None:
-        """Remove what was searched of items that are gone from the record."""
-        self._clear(session, items)
-        session.run_many(
-            f"DELETE FROM mem_items WHERE id = ? AND state = {GONE} AND in_chroma = 0", [(item,) for item in items]
-        )
-
-    def _clear(self, session: Session, items: Sequence[int]) -> None:
-        condition, ids = self._db.among("id", items)
-        sql = f"SELECT id, space, terms, length, parts FROM mem_items WHERE (length > 0 OR parts > 0) AND {condition}"
-        if not (old := session.run(sql, (ids,))):
-            return
-        session.run_many(
-            "DELETE FROM mem_postings WHERE space = ? AND term = ? AND item = ?",
-            ((space, term, item) for item, space, terms, _, _ in old for term in terms.split()),
-        )
-        session.run_many("DELETE FROM mem_vectors WHERE id = ?", [(row[1] * SPACE + row[0],) for row in old if row[4]])
-        session.run_many(
-            "UPDATE mem_items SET terms = '', length = 0, parts = 0 WHERE id = ?", [row[:1] for row in old]
-        )
-        _count(session, [(space, -(length > 0), -length, -parts) for _, space, _, length, parts in old])
-
-
-def _count(session: Session, changes: Sequence[tuple[int, int, int, int]]) -> None:
-    """Add documents, terms and vectors to what is counted of namespaces."""
-    spaces = groupby(sorted(changes), key=lambda change: change[0])
-    session.run_many(
-        "UPDATE mem_spaces SET documents = documents + ?, terms = terms + ?, vectors = vectors + ? WHERE id = ?",
-        [(*(sum(column) for column in list(zip(*rows, strict=True))[1:]), space) for space, rows in spaces],
-    )
 
 
 class Upkeep:

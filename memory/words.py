@@ -2,7 +2,7 @@
 
 Latin words are stemmed, identifiers (order numbers, paths, addresses, versions, C++) kept whole beside
 their parts, scripts without spaces cut into single characters and overlapping pairs. Storing the terms
-is memory/keywords.py's work; nothing here knows a database.
+is memory/legs.py's work; nothing here knows a database.
 """
 
 import math
