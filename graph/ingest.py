@@ -119,13 +119,12 @@ class Intake:
 
     def replace(self, file: File, path: Path, old: File | None, *, declared: str = "") -> None:
         """Read a file and put it in, unless it holds what it held."""
-        result = self.reader.read(path, name=file.name, declared=declared, known=old.rev if old else "")
-        if result.document is None:
+        rev, found = self.reader.read(path, name=file.name, declared=declared, known=old.rev if old else "")
+        if found is None:
             assert old
-            self.keep(file, old)
-            return
-        self.report.passages += self.docs.put(file, result.document, rev=result.rev, told=self.tell).passages
-        self.report.notes += [(file.name, note) for note in result.notes]
+            return self.keep(file, old)
+        self.report.passages += self.docs.put(file, found.document, rev=rev, told=self.tell).passages
+        self.report.notes += [(file.name, note) for note in found.notes]
         (self.report.changed if old and old.rev else self.report.added).append(file.name)
 
     def keep(self, file: File, old: File) -> None:

@@ -9,27 +9,18 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from threading import Timer
 from typing import Any, Self
 
-from graph.reading import NotRead, load, read
+from graph.reading import NotRead, Read, load, read
 from memory.passages import Document
 
 READ_S = 300.0
 READ_BYTES = 4 * 2**30
 FORMAT = "1"
 """Part of every revision: with another one here everything is read and split anew."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """What a file holds: its revision, and a document unless the revision is the known one."""
-
-    rev: str
-    document: Document | None
-    notes: tuple[str, ...] = ()
 
 
 class Reader:
@@ -39,8 +30,8 @@ class Reader:
         self.seconds = seconds
         self.process: subprocess.Popen[str] | None = None
 
-    def read(self, path: Path, *, name: str, declared: str = "", known: str = "") -> Result:
-        """Read one file unless its revision is `known`. Raises NotRead, in one line for a person."""
+    def read(self, path: Path, *, name: str, declared: str = "", known: str = "") -> tuple[str, Read | None]:
+        """Return a file's revision, and what is read unless that is `known`. Raises NotRead, in one line."""
         process = self.process = self.process or started()
         assert process.stdin and process.stdout
         timer = Timer(self.seconds, process.kill)
@@ -85,15 +76,14 @@ def started() -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
 
 
-def result_of(answer: dict[str, Any]) -> Result:
+def result_of(answer: dict[str, Any]) -> tuple[str, Read | None]:
     """Read an answer of the process. Raises NotRead."""
     if "failed" in answer:
         raise NotRead(answer["failed"])
-    found = answer.get("document")
-    if found is None:
-        return Result(rev=answer["rev"], document=None)
+    if (found := answer.get("document")) is None:
+        return answer["rev"], None
     places = {name: tuple(map(tuple, found[name])) for name in ("pages", "outline")}
-    return Result(rev=answer["rev"], document=Document(**{**found, **places}), notes=tuple(answer["notes"]))
+    return answer["rev"], Read(document=Document(**{**found, **places}), notes=tuple(answer["notes"]))
 
 
 def serve() -> None:

@@ -196,18 +196,18 @@ def test_the_reader_tells_the_known_revision_and_reads_on_after_what_it_cannot(t
     (tmp_path / "a.md").write_text("# A\n\nText.")
     (tmp_path / "b.pdf").write_bytes(b"%PDF- no")
     with Reader() as reader:
-        found = reader.read(tmp_path / "a.md", name="a.md")
-        assert found.document and found.document.text == "# A\n\nText."
+        rev, found = reader.read(tmp_path / "a.md", name="a.md")
+        assert found and found.document.text == "# A\n\nText."
         with pytest.raises(NotRead, match="is damaged"):
             reader.read(tmp_path / "b.pdf", name="b.pdf")
-        assert reader.read(tmp_path / "a.md", name="a.md", known=found.rev).document is None
+        assert reader.read(tmp_path / "a.md", name="a.md", known=rev) == (rev, None)
         process = reader.process
         assert process
         process.kill()
         process.wait()
         with pytest.raises(NotRead, match="broke the reader"):
             reader.read(tmp_path / "a.md", name="a.md")
-        assert reader.read(tmp_path / "a.md", name="a.md").rev == found.rev, "it was started anew"
+        assert reader.read(tmp_path / "a.md", name="a.md")[0] == rev, "it was started anew"
     with Reader(seconds=0.001) as reader, pytest.raises(NotRead, match="takes longer than"):
         reader.read(tmp_path / "a.md", name="a.md")
 
