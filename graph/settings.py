@@ -60,9 +60,7 @@ class Settings:
     @property
     def default_model(self) -> str:
         """The model of a run that names none: as set; with a key or URL a small one of OpenAI; else the rehearsal."""
-        if self.model:
-            return self.model
-        return "openai:gpt-4.1-mini" if self.api_key or self.base_url else REHEARSAL
+        return self.model or ("openai:gpt-4.1-mini" if self.api_key or self.base_url else REHEARSAL)
 
 
 def load_settings(environ: Mapping[str, str] | None = None, *, env_file: Path | None = Path(".env")) -> Settings:

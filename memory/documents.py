@@ -138,10 +138,10 @@ class Documents:
         """Write the last stroke and the entry, and take the old passages away: few at once, many after that."""
         old = self.get([new.source])[0] or new  # another process may have written meanwhile
         stale = NOTHING if old.rev == new.rev else (old.rev, old.passages)
-        few = stale[1] <= AT_ONCE
-        gone = self.deleting(new.id, stale) if few else []
-        self.store.batch([*puts, *gone, self.noting(new if few else replace(new, pending=stale))])
-        if not few:
+        if stale[1] <= AT_ONCE:
+            self.store.batch([*puts, *self.deleting(new.id, stale), self.noting(new)])
+        else:
+            self.store.batch([*puts, self.noting(replace(new, pending=stale))])
             self.note(replace(new, pending=stale))
 
     def note(self, file: File) -> None:
@@ -154,10 +154,9 @@ class Documents:
         for file in files:
             self.take(file.id, file.pending)
             if file.passages > AT_ONCE:
-                left = replace(file, rev="", passages=0, pending=(file.rev, file.passages))
-                self.store.batch([self.noting(left)])
-                self.take(file.id, left.pending)
-                file = left
+                file = replace(file, rev="", passages=0, pending=(file.rev, file.passages))
+                self.store.batch([self.noting(file)])
+                self.take(file.id, file.pending)
             gone = self.deleting(file.id, (file.rev, file.passages))
             self.store.batch([*gone, PutOp((*self.namespace, "files"), file.id, None)])
 

@@ -90,7 +90,7 @@ def split(document: Document, *, most: int = MOST_CHARS) -> list[Passage]:
     """Cut a document into passages of about `most` characters at most (a table's header may come on top)."""
     passages: list[Passage] = []
     path: list[tuple[int, str]] = []
-    lines = Positions(document)
+    position = positions_in(document)
     marks = {0: (0, ""), **{at: (level, title) for at, level, title in document.outline}}
     starts = sorted(at for at in marks if at == 0 or at < len(document.text))
     for start, end in zip(starts, [*starts[1:], len(document.text)], strict=True):
@@ -105,7 +105,7 @@ def split(document: Document, *, most: int = MOST_CHARS) -> list[Passage]:
             first, last = group[0].start, group[-1].end
             text = document.text[first:last]
             lead = lead_of(document.title, above, group[0].header)
-            passages.append(Passage(text=text, lead=lead, heading=heading, position=lines.between(first, last)))
+            passages.append(Passage(text=text, lead=lead, heading=heading, position=position(first, last)))
     return passages
 
 
@@ -261,17 +261,15 @@ RULES: dict[Kind, tuple[Callable[[Sequence[str], int], Block | None], ...]] = {
 }
 
 
-class Positions:
-    """Tells where a stretch of a document lies."""
+def positions_in(document: Document) -> Callable[[int, int], str]:
+    """Return what names the pages of a document, or its lines, that lie between two offsets."""
+    names = [name for _, name in document.pages]
+    starts = [at for at, _ in document.pages] or [0, *(match.end() for match in re.finditer("\n", document.text))]
 
-    def __init__(self, document: Document) -> None:
-        self.names = [name for _, name in document.pages]
-        lines = (match.end() for match in re.finditer("\n", document.text))
-        self.starts = [at for at, _ in document.pages] or [0, *lines]
-
-    def between(self, start: int, end: int) -> str:
-        """Name the pages, or the lines, of what lies between two offsets."""
-        first, last = (max(bisect_right(self.starts, at), 1) for at in (start, max(end - 1, start)))
-        if self.names:
-            return self.names[first - 1] if first == last else f"{self.names[first - 1]} – {self.names[last - 1]}"
+    def between(start: int, end: int) -> str:
+        first, last = (max(bisect_right(starts, at), 1) for at in (start, max(end - 1, start)))
+        if names:
+            return names[first - 1] if first == last else f"{names[first - 1]} – {names[last - 1]}"
         return f"line {first}" if first == last else f"lines {first}–{last}"
+
+    return between
