@@ -20,12 +20,16 @@ MOVED = (
 )
 ZH = r"(?:我|用户|本人)"
 WHEN = r"(?:现在|目前|最近|刚刚?|已经|今年|去年|前年|昨天|今天|上个?月|上周|这个?月|[\d一二三四五六七八九十]+[年月](?:份|初|底|中旬)?|[（(][\d\s~至年月日-]+[)）])*"
-NAME = r"(?:[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*){0,4}|(?!了|不|外卖|车|你|他|她|它|人|醒|我)[\u3400-\u9fff·]{2,8})"
+NAME = r"(?:[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*){0,4}|(?!了|不|外卖|车|你|他|她|它|人|醒|我)[\u3400-\u9fff·]{2,8}(?<![来去走吃睡玩]))"
 NO_PLACE = r"(?!(?:\w+ )*(?:Management|Marketing|Sales|Engineering|Finance|Operations|Research|Design|Development|Product|Team|Department|Linux|Windows|Mac|macOS|Python|Rust|Java|Excel|Slack|Teams|Notion|Outlook|Gmail|Android)\b)"
 """What people say they moved to that is none."""
 
 PLACE = rf"(?:{NO_PLACE}(?:[A-Z][\w'’.-]*|am|upon|de|la|del)(?:[ -](?:[A-Z][\w'’.-]*|am|upon|de|la|del))*(?:, [A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)?)?)"
-ZH_PLACE = r"(?:(?!一|这|那|哪|自己|[^和或与及]*[和或与及])[\u3400-\u9fff]{2,12}?(?<![里间上下]))"
+ZH_PLACE = (
+    r"(?:(?!一|这|那|哪|自己|[^和或与及]*[和或与及]|[一二三四五六七八九十]+[楼层号室]|.*(?:酒店|宾馆|旅馆|医院|学校|宿舍|公寓))"
+    r"[\u3400-\u9fff]{2,12}?(?<![里间上下家楼层]))"
+)
+"""A town or the like; on the third floor, in a hotel or with one's parents one lives in a town as well."""
 
 THINGS = {
     "phone": (
@@ -52,7 +56,7 @@ PATTERNS = {
     ],
     "home": [
         rf"(?i:{WHO}{MOVED}(?: now)? (?:in|to)) {PLACE}",
-        rf"{ZH}{WHEN}(?:住在|搬到了?|搬去了?|搬家到了?|定居在){ZH_PLACE}",
+        rf"{ZH}{WHEN}(?:家?住在?|家在|搬到了?|搬去了?|搬家到了?|定居在){ZH_PLACE}",
     ],
     **{
         thing: [
@@ -62,6 +66,10 @@ PATTERNS = {
         for thing, (name, zh, value) in THINGS.items()
     },
 }
+PATTERNS["age"] += [
+    rf"(?i:{WHO}(?: am| is|[’']m)(?: now)? \d{{1,3}} years old)",
+    rf"{ZH}(?:今年|现在)?(?:已经)?\d{{1,3}}岁",
+]
 FRAMES = {frame: re.compile(f"(?:{'|'.join(patterns)}){CLOSING}") for frame, patterns in PATTERNS.items()}
 
 
