@@ -7,7 +7,7 @@ import re
 import unicodedata
 from difflib import SequenceMatcher
 
-from memory.text import clean
+from memory.text import clean, within_sign
 
 LINE_END = re.compile("\r\n|[\r\x85\u2028\u2029]")
 BLANKS = " \t\u00a0\u3000"
@@ -28,14 +28,14 @@ def uniform(text: str) -> str:
 def places(text: str, old: str) -> list[tuple[int, int]]:
     """Return start and end of every place at which `old` stands in `text`, overlapping ones too; both uniform.
 
-    A letter with a mark on it is another letter, even where the two are two characters.
+    A letter with a mark on it is another letter, and a face in a family none, even where they are two characters.
     """
     if len("".join(old.split())) > len(text):
         return []
     found: dict[int, int] = {}
     for match in re.finditer(f"(?=({pattern_of(old)}))", text):
         start, end = match.span(1)
-        if not unicodedata.combining(text[end : end + 1] or " "):
+        if not within_sign(text, start) and not within_sign(text, end):
             found.setdefault(end, start)  # the blanks of a first line that is blank may be in it or not
     return sorted((start, end) for end, start in found.items())
 

@@ -11,6 +11,11 @@ DIRT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 SMALLEST_INT, LARGEST_INT = -(2**63), 2**64 - 1
 SENTENCE_END = re.compile(r"[。！？!?…]+[”’」』）)\"']*|\.(?=\s)|\n+")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
+JOINER, MOST_JOINED = "\u200d", 32
+FLAGS = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
+"""Two of these letters make a flag."""
+
+SKIN_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
 
 
 def clean(text: str) -> str:
@@ -25,6 +30,23 @@ def clean(text: str) -> str:
 def is_bare(text: str) -> bool:
     """Whether a text shows nothing: it is empty, blank, or made of signs that nobody sees."""
     return all(char.isspace() or unicodedata.category(char) == "Cf" for char in text)
+
+
+def within_sign(text: str, n: int) -> bool:
+    """Whether the characters around a place are one to a reader: accents, skin tones, families, flags."""
+    if not 0 < n < len(text):
+        return False
+    here, before = text[n], text[n - 1]
+    start = text[max(n - MOST_JOINED, 0) : n]
+    flags = len(start) - len(start.rstrip("".join(FLAGS)))
+    return (
+        unicodedata.category(here) in ("Mn", "Me", "Mc")
+        or here == JOINER
+        or before == JOINER
+        or here in SKIN_TONES
+        or (here in FLAGS and flags % 2 == 1)
+        or (before == "\r" and here == "\n")
+    )
 
 
 def clean_all(value: object) -> object:

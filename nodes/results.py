@@ -6,7 +6,6 @@ It runs no tool. What a tool returned becomes text here; what it raised becomes 
 import dataclasses
 import json
 import math
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass
 from datetime import date, time, timedelta
@@ -22,7 +21,7 @@ from uuid import UUID
 from langchain_core.messages import ToolMessage
 from pydantic import BaseModel
 
-from memory.text import CONTROL, clean, clean_all, is_bare
+from memory.text import CONTROL, MOST_JOINED, clean, clean_all, is_bare, within_sign
 from nodes.collect import MAX_DEPTH, depth_of
 from nodes.media import is_media
 from nodes.valid import NO_OUTPUT
@@ -50,9 +49,6 @@ UNSHOWN = "<{kind} that cannot be shown: {error}>"
 MORE = f"… more than {MAX_ITEMS} items; the rest was not read"
 ENDS = ("\n", "},", "],", "。", ". ")
 """Where a text may be cut, best first: after a line, a record, a sentence."""
-
-JOINER = "\u200d"
-MOST_JOINED = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,26 +214,6 @@ def cut_after(text: str, start: int) -> int:
 def whole(text: str, n: int) -> int:
     """Return the nearest place at or before n where no character is cut off from its marks or its joined others."""
     for place in range(n, max(n - MOST_JOINED, 0), -1):
-        if not joined(text, place):
+        if not within_sign(text, place):
             return place
     return n
-
-
-def joined(text: str, n: int) -> bool:
-    """Whether the characters around a place are one to a reader: accents, skin tones, families, flags."""
-    here, before = text[n], text[n - 1]
-    flags = len(text[:n][-MOST_JOINED:]) - len(text[:n][-MOST_JOINED:].rstrip("".join(FLAGS)))
-    return (
-        unicodedata.category(here) in ("Mn", "Me", "Mc")
-        or here == JOINER
-        or before == JOINER
-        or here in SKIN_TONES
-        or (here in FLAGS and flags % 2 == 1)
-        or (before == "\r" and here == "\n")
-    )
-
-
-FLAGS = frozenset(map(chr, range(0x1F1E6, 0x1F200)))
-"""Two of these letters make a flag."""
-
-SKIN_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))

@@ -25,8 +25,8 @@ from langgraph.store.memory import InMemoryStore
 from pydantic import BaseModel, SecretStr
 
 from memory.outputs import Outputs
-from memory.text import clean
-from nodes.results import Record, bounded, cut_before, is_blocks, joined, plain, presentable, result_message
+from memory.text import clean, within_sign
+from nodes.results import Record, bounded, cut_before, is_blocks, plain, presentable, result_message
 
 CALL = {"name": "look", "args": {}, "id": "c1"}
 
@@ -267,7 +267,7 @@ def test_no_cut_parts_what_is_one_character_to_a_reader(text, limit):
     if len(text) <= limit:
         return
     end = cut_before(text, limit)
-    assert not joined(text, end)
+    assert not within_sign(text, end)
     assert unicodedata.combining(text[end]) == 0 and "\u200d" not in (text[end], text[end - 1])
 
 
