@@ -109,7 +109,7 @@ def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = 
     """
     text = THINKING.sub("", answer[:MAX_ANSWER_CHARS])
     read = [
-        [found for found in all_objects(one) if found.keys() & {"memories", "facts"}]
+        [part for found in all_objects(one) for part in whole_or_inner(found) if part.keys() & {"memories", "facts"}]
         for one in (text, TRAILING_COMMA.sub("", text))
     ]
     found = max(read, key=len) or [entries_in(text)]
@@ -121,6 +121,11 @@ def read_extraction(answer: str, said: Sequence[Saying], known: Sequence[str] = 
         facts = [one for one in facts if not objection(one.value, said=[texts[one.source]], read=[])]
         facts = [one for one in facts if not too_long_a_name(one.key, said=[texts[one.source]])]
     return Extraction(memories=memories, facts=facts, failed="" if any(read) else NO_ANSWER)
+
+
+def whole_or_inner(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return an object and those in it: some models wrap their answer once more."""
+    return [found, *(inner for inner in found.values() if isinstance(inner, dict))]
 
 
 def entries_in(text: str) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from typing import (
 )
 from uuid import uuid4
 
-from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.managed import RemainingSteps
 from typing_extensions import TypedDict
 
 from memory.text import clean_all
+from nodes.collect import judged
 from nodes.trace import RecalledMemory, RecalledPassage, Step
+from nodes.whole import draft_of
 
 StopReason = Literal[
     "answered",
@@ -50,7 +52,7 @@ def add_clean_messages(old: list[AnyMessage], new: Any) -> list[AnyMessage]:
     Control characters and lone surrogates never enter the state (B040, B060); a removal of a message that is not
     there is no error (B007); every message gets an id.
     """
-    incoming = [clean_message(message) for message in convert_to_messages(listed(new))]
+    incoming = [clean_message(message) for message in convert_to_messages(list(map(readable, listed(new))))]
     restart = max((n for n, m in enumerate(incoming) if is_removal(m) and m.id == REMOVE_ALL_MESSAGES), default=-1)
     if restart >= 0:
         old, incoming = [], incoming[restart + 1 :]
@@ -68,6 +70,19 @@ def listed(new: Any) -> list[Any]:
     if isinstance(new, tuple) and not any(isinstance(part, str) for part in new):
         return list(new)
     return new if isinstance(new, list) else [new]
+
+
+def readable(message: Any) -> Any:
+    """Return an answer in OpenAI's form as a message; LangChain fails on one with a call that was cut off (B031)."""
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    if not calls or not all(isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls):
+        return message
+    made, broken = judged([draft_of(call) for call in calls], cut=False, ended=True)
+    rest = {
+        name: value for name, value in message.items() if name not in ("role", "type", "content", "tool_calls", "id")
+    }
+    text, id = message.get("content") or "", message.get("id")
+    return AIMessage(text, id=id, tool_calls=made, invalid_tool_calls=broken, additional_kwargs=rest)
 
 
 def is_removal(message: BaseMessage) -> bool:

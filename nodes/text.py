@@ -12,7 +12,9 @@ from memory.text import is_bare
 
 SHOWN_AS_NOTHING = {"reasoning", "thinking", "redacted_thinking", "tool_use", "tool_call", "function_call"}
 THINKING = re.compile(
-    r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)|\A(?:(?!<think).)*</think(?:ing)?>", re.DOTALL | re.IGNORECASE
+    r"<(?P<tag>think(?:ing)?|reasoning|thought)>.*?(?:</(?P=tag)>|\Z)|◁think▷.*?(?:◁/think▷|\Z)"
+    r"|\A(?:(?!<think).)*</think(?:ing)?>",
+    re.DOTALL | re.IGNORECASE,
 )
 """What a model thinks aloud, ended or not, with or without its start."""
 

@@ -124,3 +124,24 @@ def test_a_message_with_a_known_id_replaces_the_old_one_in_its_place() -> None:
     forked = add_clean_messages(state, HumanMessage("A", id="m1"))
     assert [(one.id, one.content) for one in forked] == [("m1", "A"), ("m2", "b")]
     assert state[0].content == "a"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ({"a": 1}, {"a": 1}),
+        ("", {}),
+        (None, {}),
+        ('{"a":', None),
+        ('"{}"', None),
+        ("[1]", None),
+    ],
+)
+def test_an_answer_in_openais_form_is_read_whatever_its_arguments_are(arguments: Any, args: Any):
+    """B031: histories from elsewhere hold calls that were cut off."""
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": arguments}}
+    given = {"role": "assistant", "content": None, "tool_calls": [call], "id": "a1"}
+    [answer] = add_clean_messages([], [given])
+    assert answer.id == "a1" and [one["args"] for one in answer.tool_calls] == ([] if args is None else [args])
+    assert [one["id"] for one in answer.invalid_tool_calls] == (["c1"] if args is None else [])
