@@ -22,19 +22,12 @@ def check(condition: Mapping[str, Any]) -> None:
     for key, wanted in condition.items():
         if not isinstance(key, str) or not key or _NO_KEY.search(key):
             raise BadValue(f"Invalid filter key: {key!r}; a key is a text without quotes and control characters")
-        if isinstance(wanted, Mapping):
-            _check_operators(key, wanted)
-
-
-def _check_operators(key: str, wanted: Mapping[str, Any]) -> None:
-    for name, operand in wanted.items():
-        if str(name).startswith("$"):
-            if name not in OPERATORS:
-                raise BadValue(
-                    f"Unsupported operator: {name!r} in the filter on {key!r}; known are {', '.join(OPERATORS)}"
-                )
-        else:
-            check({name: operand})
+        for name, operand in wanted.items() if isinstance(wanted, Mapping) else ():
+            if not str(name).startswith("$"):
+                check({name: operand})
+            elif name not in OPERATORS:
+                known = ", ".join(OPERATORS)
+                raise BadValue(f"Unsupported operator: {name!r} in the filter on {key!r}; known are {known}")
 
 
 def matches(value: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
@@ -62,10 +55,8 @@ def _holds(stored: Any, wanted: Any) -> bool:
 
 
 def _operate(stored: Any, name: str, operand: Any) -> bool:
-    if name == "$eq":
-        return _equal(stored, operand)
-    if name == "$ne":
-        return not _equal(stored, operand)
+    if name in ("$eq", "$ne"):
+        return _equal(stored, operand) == (name == "$eq")
     both = (stored, operand)
     comparable = all(_is_number(x) for x in both) or all(isinstance(x, str) for x in both)
     return comparable and name in _COMPARE and _COMPARE[name](stored, operand)
