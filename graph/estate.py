@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from graph.admission import owner_in
 from graph.agent import open_checkpoints
 from graph.keyboard import history_file, kept
 from graph.outcomes import print_json
@@ -149,9 +150,8 @@ def threads_of(user: str, saver: InThreads) -> dict[str, bool]:
     found = {}
     for thread in saver.threads():
         newest = saver.get_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
-        values: dict[str, Any] = newest.checkpoint["channel_values"] if newest else {}
-        if values.get("owner") == user:
-            found[thread] = bool(values.get("summary"))
+        if newest and owner_in(newest) == user:
+            found[thread] = bool(newest.checkpoint["channel_values"].get("summary"))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langgraph.checkpoint.base import CheckpointTuple
 
+from graph.admission import owner_in
 from graph.savers import InThreads
 from memory.catalogue import Thread, title_of
 from nodes.text import calls_of, question_of, text_of
@@ -73,8 +74,7 @@ COPIES = ("fork", "update")
 
 def owner_of(saver: InThreads, thread: str) -> str | None:
     """Return whose thread this is; None if no checkpoint says."""
-    newest = saver.get_tuple({"configurable": {"thread_id": thread}})
-    return newest.checkpoint["channel_values"].get("owner") if newest else None
+    return owner_in(saver.get_tuple({"configurable": {"thread_id": thread}}))
 
 
 def unfinished(saver: InThreads, *, user: str, known: Collection[str]) -> list[Thread]:

@@ -24,11 +24,12 @@ from typing import Any
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateUpdate
 
+from graph.admission import admitted, user_in
 from memory.text import clean
 
 PAUSE_S = 0.05
@@ -164,19 +165,34 @@ class LockedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         thread = thread_in(self.config, config)
         return self.locks.aholding(thread) if self.locks and thread else nullcontext()
 
+    def newest(self, config: RunnableConfig | None) -> RunnableConfig | None:
+        """Name the newest checkpoint of the thread of a run, None for one that is not stored or has no thread."""
+        thread = thread_in(self.config, config)
+        return {"configurable": {"thread_id": thread, "checkpoint_ns": ""}} if thread else None
+
+    def admit(self, found: CheckpointTuple | None, config: RunnableConfig | None, context: Any) -> RunnableConfig:
+        """Return the config with the user of the run. Raises NotYourThread."""
+        return admitted(found, config, user_in(merge_configs(self.config, config), context))
+
     def stored_first(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options of a run with "sync" durability, unless its steps are not to be stored at all."""
         stores = isinstance(self.checkpointer, BaseCheckpointSaver) and options.get("durability") != "exit"
         return {**options, "durability": "sync"} if stores else options
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
-        """Run alone on the thread."""
+        """Run alone on the thread. Raises NotYourThread, with nothing of the run stored, if another user began it."""
         with self.alone(config):
+            saver, newest = self.checkpointer, self.newest(config)
+            found = saver.get_tuple(newest) if newest and isinstance(saver, BaseCheckpointSaver) else None
+            config = self.admit(found, config, options.get("context"))
             yield from super().stream(input, config, **self.stored_first(options))
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """As `stream`, awaited."""
         async with self.aalone(config):
+            saver, newest = self.checkpointer, self.newest(config)
+            found = await saver.aget_tuple(newest) if newest and isinstance(saver, BaseCheckpointSaver) else None
+            config = self.admit(found, config, options.get("context"))
             async for part in super().astream(input, config, **self.stored_first(options)):
                 yield part
 

@@ -1,11 +1,13 @@
 """Forgetting a user: no byte of theirs in any file, nobody else's touched; killed anywhere it ends at the next try."""
 
+import asyncio
 import json
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from memory.memories import Memories, Source
 from memory.owner import BadUser, Team, places_of
 from memory.portable import written
 from memory.transcript import search_said
-from nodes.context import Context
+from nodes.context import Context, UnknownTool
 
 pytest_plugins = ["store_fixtures"]
 pytestmark = pytest.mark.filterwarnings("ignore:tool '")
@@ -207,6 +209,23 @@ def test_a_thread_of_another_user_that_an_import_named_stays(settings: Settings)
         assert main(["memory", "import", str(settings.home / "bob.jsonl"), "--user", "eve"]) == 0
     assert forgotten(settings, "eve")["threads"] == 2
     assert state_of(settings, BOB) == before
+
+
+@pytest.mark.parametrize(("way", "fails"), [("invoke", "model"), ("invoke", "recall"), ("ainvoke", "recall")])
+def test_a_thread_whose_very_first_step_failed_is_erased_too(lived: Settings, way: str, fails: str):
+    """It holds the question, and no answer; the other user's thread that broke off in the same way stays."""
+    said, theirs = "Axolotl4711 𡘙", "Nautilus0815"
+    steps = [RuntimeError("the model is away")] * 6 if fails == "model" else []
+    with open_agent(lived, model=Talking(steps)) as agent:
+        for user, text in ((ANN, said), (BOB, theirs)):
+            given = {"messages": [("user", f"I keep an {text}")]}, config(f"{user} broken")
+            options: dict[str, Any] = {"context": Context(user=user, tools=("*",) if fails == "model" else ("nope",))}
+            with suppress(UnknownTool):
+                agent.invoke(*given, **options) if way == "invoke" else asyncio.run(agent.ainvoke(*given, **options))
+    wanted = [form for mark in said.split() for form in forms_of(mark)]
+    assert "threads.sqlite" in files_with(lived.home, wanted)
+    forgotten(lived, ANN)
+    assert files_with(lived.home, wanted) == {} and files_with(lived.home, list(forms_of(theirs)))
 
 
 @pytest.mark.parametrize("user", ["", "  ", None])

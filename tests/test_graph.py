@@ -226,11 +226,30 @@ def test_steps_tell_the_current_turn_only(scripted):
     assert [step["node"] for step in ask(agent, "Hello")["steps"]] == ["recall", "reason", "remember"]
 
 
-def test_a_thread_belongs_to_the_user_who_began_it(scripted):
-    agent, _ = scripted("Hi Ann.")
-    ask(agent, "I am Ann", user="ann")
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("tools", [("*",), ("no such tool",)])
+def test_a_thread_belongs_to_the_user_who_began_it_and_nothing_that_another_says_comes_into_it(scripted, way, tools):
+    """B122: also if its very first run broke off at once."""
+    agent, model = scripted("Hi Ann.")
+
+    def turn(text: str, user: str, **context: Any) -> dict[str, Any]:
+        given = {"messages": [("user", text)]}, {"configurable": {"thread_id": "t"}}
+        options = {"context": Context(user=user, extract="off", **context)}
+        return agent.invoke(*given, **options) if way == "invoke" else asyncio.run(agent.ainvoke(*given, **options))
+
+    if tools == ("*",):
+        turn("I am Ann", "ann")
+    else:
+        with pytest.raises(UnknownTool):
+            turn("I am Ann", "ann", tools=tools)
+        model._steps.clear()
+    before = agent.get_state({"configurable": {"thread_id": "t"}})
     with pytest.raises(NotYourThread):
-        ask(agent, "What did she say?", user="bob")
+        turn("Bob was here", "bob")
+    assert agent.get_state({"configurable": {"thread_id": "t"}}) == before
+    model._steps.append("Yes, Ann.")
+    assert "Bob" not in "".join(message.text for message in turn("Still there?", "ann")["messages"])
+    assert "Bob" not in "".join(entry.text for entry in Transcript(agent.store, user="ann", thread="t").entries())
 
 
 def test_a_tool_name_that_does_not_exist_is_refused_before_anything_runs(scripted):

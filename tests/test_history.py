@@ -103,12 +103,12 @@ def test_a_fork_and_a_replay_are_told_beside_what_they_left(tmp_path: Path):
 def test_a_turn_that_died_before_it_began_does_not_borrow_the_steps_of_the_one_before(tmp_path: Path):
     with opened(tmp_path / "home", Talking(then="Yes.")) as agent:
         ask(agent, "one")
-        with pytest.raises(Exception, match="another user"):
-            ask(agent, "two", user="bob")
+        with pytest.raises(Exception, match="tools must be among"):
+            ask(agent, "two", tools=("nope",))
         one, two = turns(agent)
     assert (one.question, len(one.steps)) == ("one", 3)
     assert (two.question, two.steps, two.answer, two.stop_reason) == ("two", [], "", "")
-    assert "another user" in two.error
+    assert "tools must be among" in two.error
 
 
 def test_closing_is_a_turn_without_a_question(tmp_path: Path):
