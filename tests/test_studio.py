@@ -199,9 +199,10 @@ def test_the_memory_page_stands_on_the_same_server(server: DevServer, client: An
     session = httpx.get(f"{server.url}/memory/api/session").json()
     assert session["user"] == "me" and session["free"]
     for name in VIEWS:  # the server refuses what blocks its event loop
-        given = {"query": "peanuts", "id": "t", "thread": "t", "message": "m"}
+        given = {"query": "peanuts", "id": "t", "thread": "t", "message": "m", "source": "no such file"}
+        given |= {"shared": "false", "collection": "main"}
         answer = httpx.get(f"{server.url}/memory/api/{name}", params=given)
-        assert answer.status_code == (404 if name == "thread" else 200), answer.text
+        assert answer.status_code == (404 if name in ("thread", "passages") else 200), answer.text
     (memory,) = httpx.get(f"{server.url}/memory/api/memories").json()["items"]
     assert "peanuts" in memory["text"]
     headers = {"x-palimpsest-token": session["token"]}
