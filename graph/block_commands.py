@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from graph.records import Command, memory_line, named_memory, opened_store, show
 from graph.settings import BadSetting, CannotStart, Settings
-from graph.texts import ENGLISH, Say
+from graph.texts import ENGLISH, Say, say_in
 from memory.block_specs import DEFAULT_BLOCKS, BlockRefused
 from memory.blocks import Author, Block, Blocks, Edit
 from memory.memories import Memories, Memory, Source
@@ -57,7 +57,7 @@ def list_blocks(arguments: argparse.Namespace, settings: Settings, context: Cont
     with opened_store(settings) as store:
         blocks = blocks_in(store, context)
         found = blocks.history(arguments.query) if arguments.query else blocks.all()
-    say = Say(settings.language)
+    say = say_in(settings.language)
     return show([told(one) for one in found], [written(one, say) for one in found], arguments, say)
 
 
@@ -166,12 +166,12 @@ def new_text(arguments: argparse.Namespace, before: str, settings: Settings) -> 
 
 def show_edit(one: Memory, arguments: argparse.Namespace, settings: Settings) -> int:
     """Print what a memory says now."""
-    return show([asdict(one)], [memory_line(one)], arguments, Say(settings.language))
+    return show([asdict(one)], [memory_line(one)], arguments, say_in(settings.language))
 
 
 def concluded(done: Edit, settings: Settings) -> int:
     """Print what a block says now."""
-    say = Say(settings.language)
+    say = say_in(settings.language)
     block = written(done.block, say)
     print(block if done.changed else say("unchanged: {block}", block=block))
     return 0

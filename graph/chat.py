@@ -17,7 +17,7 @@ from graph.screen import screen_for
 from graph.session import Session
 from graph.settings import BadSetting, Settings, spoken_language
 from graph.telling import traced
-from graph.texts import Say
+from graph.texts import say_in
 from graph.turn import given
 from memory.blocks import Blocks
 from memory.catalogue import Catalogue
@@ -40,7 +40,8 @@ def chat(arguments: argparse.Namespace, settings: Settings, context: Context) ->
     models = ModelShelf(settings)
     models(context.model)  # one that cannot be built is told before anything is asked
     with open_agent(settings, model=models) as agent:
-        say = Say(settings.language)
+        context = replace(context, model=context.model or settings.default_model)  # so that /model can name it
+        say = say_in(settings.language)
         keyboard = Keyboard(history_file(settings.home, context.user), say=say)
         screen = screen_for(as_json=arguments.json, say=say)
         session = Session(agent, context=context, keyboard=keyboard, screen=screen, models=models)
@@ -49,7 +50,7 @@ def chat(arguments: argparse.Namespace, settings: Settings, context: Context) ->
 
 def talk(agent: Agent, *, thread: str | None = None, context: Context | None = None) -> int:
     """Talk with an agent of your own in this terminal; return 0 if its last answer was one, else 1."""
-    say = Say(spoken_language())
+    say = say_in(spoken_language())
     keyboard, screen = Keyboard(say=say), screen_for(as_json=False, say=say)
     session = Session(agent, context=context or Context(), keyboard=keyboard, screen=screen)
     return converse(session, thread)

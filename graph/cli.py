@@ -79,9 +79,9 @@ def parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def told(message: str, *, code: int) -> int:
     """Print one line for a person to stderr, in their language; return the exit code."""
     from graph.settings import spoken_language
-    from graph.texts import Say
+    from graph.texts import say_in
 
-    print(f"palimpsest: {Say(spoken_language()).told(message)}", file=sys.stderr)
+    print(f"palimpsest: {say_in(spoken_language()).told(message)}", file=sys.stderr)
     return code
 
 

@@ -24,7 +24,7 @@ from graph.savers import check_thread
 from graph.serve import studio
 from graph.settings import BadSetting, CannotStart, Settings, load_settings
 from graph.telling import asked_for
-from graph.texts import Say
+from graph.texts import say_in
 from graph.turn import given
 from memory.owner import owned
 from memory.text import clean
@@ -105,7 +105,7 @@ def ask(arguments: argparse.Namespace, settings: Settings, context: Context) -> 
         values = agent.invoke(given(text), {"configurable": {"thread_id": thread}}, context=context)
     for line in sources(values):
         print(line, file=sys.stderr)
-    say = Say(settings.language)
+    say = say_in(settings.language)
     for line in what_failed(values, say):
         print(f"palimpsest: {line}", file=sys.stderr)
     answer, stop = text_of(values["messages"][-1]), values["stop_reason"]

@@ -17,7 +17,7 @@ from graph.ingest import Intake, Report
 from graph.outcomes import print_json
 from graph.records import opened_store, show
 from graph.settings import BadSetting, CannotStart, Settings
-from graph.texts import Say
+from graph.texts import Say, say_in
 from memory.documents import EVERY, SHARED, Documents, File, collections_of, search_documents
 from nodes.context import Context
 
@@ -38,7 +38,7 @@ def docs(arguments: argparse.Namespace, settings: Settings, context: Context) ->
         raise BadSetting("--collection needs a name; leave it out for the collection main")
     owner = SHARED if arguments.shared else context.user
     with opened_store(settings) as store:
-        return ACTIONS[arguments.action](store, owner, arguments, Say(settings.language))
+        return ACTIONS[arguments.action](store, owner, arguments, say_in(settings.language))
 
 
 def one_collection(store: BaseStore, owner: str, arguments: argparse.Namespace) -> Documents:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -17,8 +17,8 @@ from graph.locks import ThreadBusy
 from graph.outcomes import print_json
 from graph.savers import InThreads, check_thread
 from graph.settings import BadSetting, CannotStart, Settings, checked_home
-from graph.telling import tree_of
-from graph.texts import Say
+from graph.telling import called, tree_of
+from graph.texts import Say, say_in
 from memory.catalogue import Catalogue, Thread
 from memory.ledger import Ledger
 from memory.memories import Memories, Memory
@@ -27,6 +27,7 @@ from memory.outputs import Outputs
 from memory.transcript import Transcript
 from nodes.bringing import considered
 from nodes.context import Context
+from nodes.quoting import as_json
 
 WIDE = 10_000
 """Columns of an output that is no screen: nothing is wrapped."""
@@ -60,7 +61,7 @@ def memory(arguments: argparse.Namespace, settings: Settings, context: Context) 
     if arguments.action == "search" and not arguments.query.strip():
         raise BadSetting('memory search needs a query, for example: palimpsest memory search "peanuts"')
     look: dict[str, Callable[..., int]] = {"show": show_memory, "why": why_memory, "split": split_memory}
-    say = Say(settings.language)
+    say = say_in(settings.language)
     with opened_store(settings) as store:
         if arguments.action == "reindex":
             return reindex(store, say)
@@ -164,7 +165,7 @@ def list_threads(arguments: argparse.Namespace, settings: Settings, context: Con
         kept = Catalogue(store, user=context.user).all()
         begun = unfinished(saver, user=context.user, known={one.id for one in kept})
     found = sorted([*kept, *begun], key=lambda one: one.used, reverse=True)
-    say = Say(settings.language)
+    say = say_in(settings.language)
     lines = [thread_line(one, say) for one in found]
     return show([asdict(one) for one in found], lines, arguments, say)
 
@@ -181,8 +182,15 @@ def show_thread(arguments: argparse.Namespace, settings: Settings, context: Cont
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         thread = named(arguments, Catalogue(store, user=context.user), saver)
         found = [asdict(entry) for entry in Transcript(store, user=context.user, thread=thread.id).entries()]
-    lines = [f"{one['at'][:19]}  {one['role']}: {one['text']}" for one in found]
-    return show(found, lines, arguments, Say(settings.language))
+    lines = [f"{one['at'][:19]}  {one['role']}: {one['text'] or calls_in(one['data'])}" for one in found]
+    return show(found, lines, arguments, say_in(settings.language))
+
+
+def calls_in(data: Mapping[str, Any]) -> str:
+    """Write the calls of a message that says nothing besides."""
+    return "; ".join(
+        called({"tool": one["name"], "args": as_json(one["args"])}) for one in data.get("tool_calls") or ()
+    )
 
 
 def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
@@ -195,7 +203,7 @@ def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Con
     else:
         ended = sum(turn.stop_reason not in ("", "closed") for turn in turns)
         gone = max(thread.turns - ended, 0)
-        tree = tree_of(thread.id, turns, gone=gone, say=Say(settings.language))
+        tree = tree_of(thread.id, turns, gone=gone, say=say_in(settings.language))
         Console(width=None if sys.stdout.isatty() else WIDE, highlight=False).print(tree)
     return 0
 
@@ -211,13 +219,13 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
         Outputs(store, user=context.user, thread=thread).erase()
         Ledger(store, user=context.user).erase(thread)
         catalogue.forget(thread)
-    print(Say(settings.language)(DELETED, thread=thread, n=gone))
+    print(say_in(settings.language)(DELETED, thread=thread, n=gone))
     return 0
 
 
 def close_threads(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """End one thread, or for `sweep` all that were idle for long: file the rest, write an abstract of each."""
-    say = Say(settings.language)
+    say = say_in(settings.language)
     with open_agent(settings) as agent:
         assert agent.store is not None and isinstance(agent.checkpointer, InThreads)
         catalogue = Catalogue(agent.store, user=context.user)
@@ -249,7 +257,7 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
             with saver.locks.holding(id):
                 gone += saver.trim([id], keep=arguments.keep)
         before, after = saver.compact()
-    print(Say(settings.language)(PRUNED, gone=gone, n=len(due), before=before, after=after))
+    print(say_in(settings.language)(PRUNED, gone=gone, n=len(due), before=before, after=after))
     return 0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from graph.settings import CannotStart, Settings, server_environment
+from graph.texts import say_in
 from nodes.context import Context
 
 CONFIGURATION = "langgraph.json"
@@ -21,21 +22,21 @@ HIGHEST_PORT = 65_535
 RUNS_AT_ONCE = 10
 """The server's own measure, when it is started in another way, is one run at a time."""
 
-OPEN_TO_ALL = """\
-palimpsest: whoever reaches {host} can read and change everybody's memory, unless langgraph.json sets `auth`"""
+OPEN_TO_ALL = "whoever reaches {host} can read and change everybody's memory, unless langgraph.json sets `auth`"
+STARTING = "Studio   {studio}\nMemory   {memory}\nStarting; Ctrl-C ends it."
 
 
 def studio(arguments: argparse.Namespace, settings: Settings, context: Context) -> NoReturn:
     """Print the addresses and become the server. Raises CannotStart, one line with what to do."""
-    host, port = arguments.host, arguments.port
+    host, port, say = arguments.host, arguments.port, say_in(settings.language)
     check_port(host, port)
     command = [sys.executable, "-m", "langgraph_cli", "dev", "--config", str(configuration()), "--no-reload"]
     command += ["--host", host, "--port", str(port), "--n-jobs-per-worker", str(RUNS_AT_ONCE)]
     command += [] if arguments.browser else ["--no-browser"]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if not is_loopback(host):
-        print(OPEN_TO_ALL.format(host=host), file=sys.stderr)
-    print(f"Studio   {STUDIO}{address}\nMemory   {address}/memory\nStarting; Ctrl-C ends it.", flush=True)
+        print(f"palimpsest: {say(OPEN_TO_ALL, host=host)}", file=sys.stderr)
+    print(say(STARTING, studio=f"{STUDIO}{address}", memory=f"{address}/memory"), flush=True)
     os.execve(sys.executable, command, server_environment(settings))
 
 

@@ -1,11 +1,12 @@
 """How a person at a terminal is told something in their language: English, or Chinese by graph/assets/chinese.json.
 
 The English text is the key, as in gettext, with the same named values in braces; what is not there is said in English.
-It knows nothing of where texts are printed, and touches neither what a model reads nor what scripts read as JSON.
+It prints nothing, and touches neither what a model reads nor what scripts read as JSON.
 """
 
 import json
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +50,15 @@ class Say:
 
 
 ENGLISH = Say()
+
+
+def say_in(language: str) -> Say:
+    """Return how to say things in a language on this console: in English where it cannot show the other."""
+    try:
+        "中文".encode(sys.stderr.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return ENGLISH
+    return Say(language)
 
 
 @cache

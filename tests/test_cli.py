@@ -146,6 +146,16 @@ def test_a_megabyte_with_every_kind_of_dirt_is_answered_from_stdin(terminal: Ter
     assert len(told[0]["text"]) > 1_000_000 and told[0]["text"].endswith("the end.") and "\x00" not in told[0]["text"]
 
 
+def test_a_conversation_is_shown_with_its_calls(run: Run):
+    run("ask", "--thread", "t", "12 * 7?")
+    code, out, _ = run("threads", "show", "t")
+    assert code == 0 and 'ai: calculator({"expression": "12 * 7"})\n' in out
+
+
+def test_the_chat_names_the_model_that_answers(terminal: Terminal):
+    assert "model: rehearsal" in terminal.run("chat", stdin="/model\n")[2]
+
+
 def test_the_console_script_is_the_same_program_and_help_waits_for_nothing(terminal: Terminal):
     script = Path(sys.executable).with_name("palimpsest")
     done = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, cwd=terminal.folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Formatter
 
 import pytest
-from terminals import Run, is_one_line
+from terminals import Run, Terminal, is_one_line
 
 from graph.settings import language_of
 from graph.texts import FEW, Say, chinese
@@ -125,6 +125,17 @@ def test_what_was_made_in_english_is_known_by_its_form():
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_value_is_taken_for_a_place(language: str):
     assert "{thread} {0}" in Say(language)("thread {thread}: {turns}", thread="{thread} {0}", turns="{}")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"), [("gbk", "（没有内容）"), ("utf-8", "（没有内容）"), ("cp1252", "(nothing)")]
+)
+def test_a_console_that_cannot_show_chinese_is_spoken_to_in_english(terminal: Terminal, encoding: str, words: str):
+    """B155."""
+    zh = {"LANG": "zh_CN.UTF-8", "PYTHONIOENCODING": encoding, "PALIMPSEST_LANGUAGE": "zh"}
+    assert terminal.run("threads", "list", codec=encoding, **zh) == (0, f"{words}\n", "")
+    code, _, err = terminal.run("threads", "show", "nowhere", codec=encoding, **zh)
+    assert code == 1 and is_one_line(err) and "??" not in err
 
 
 def test_a_command_line_speaks_chinese_and_json_does_not(run: Run):
