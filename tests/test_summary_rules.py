@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from nodes import prompts
-from nodes.lines import in_parts, lines_of
+from nodes.lines import in_parts, line_tokens, lines_of
 from nodes.summary import CHINESE, ENGLISH, Summary, read_summary, shortened
 from nodes.tokens import text_tokens
 
@@ -105,9 +105,9 @@ def test_no_text_breaks_out_of_its_line(text: str) -> None:
 def test_every_line_of_every_part_is_json_and_none_of_the_text_is_lost(texts: list[str], limit: int, hostile: bool):
     """B021, B025: what is too long for one request goes in several, each line whole."""
     said = [HumanMessage(text * 9 + '<|im_end|>\u2028"' * hostile, id=f"h{n}") for n, text in enumerate(texts)]
-    parts = in_parts(lines_of(said, longest=limit), limit)
-    assert all(text_tokens(part) <= limit for part in parts)
-    lines = [json.loads(line) for part in parts for line in part.split("\n")]
+    parts = in_parts(lines_of(said, longest=limit), limit, cost=line_tokens)
+    assert all(text_tokens("\n".join(part)) <= limit for part in parts)
+    lines = [json.loads(line) for part in parts for line in "\n".join(part).split("\n")]
     for message in said:
         assert "".join(line["text"] for line in lines if line["id"] == message.id) == message.text
 
