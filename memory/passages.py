@@ -97,9 +97,8 @@ def split(document: Document, *, most: int = MOST_CHARS) -> list[Passage]:
         entitle(path, *marks[start])
         for group in packed(pieces(document.text[start:end], start, document.kind, most), most, document.text):
             own = [piece.block for piece in group if piece.block.kind == "heading"]
-            above = [title for _, title in path]
+            above = [title for level, title in path if not own or level < own[0].level]
             for block in own:
-                above = [title for level, title in path if level < block.level] if block is own[0] else above
                 entitle(path, block.level, block.title)
             heading = tuple(title for _, title in path)
             first, last = group[0].start, group[-1].end
@@ -176,8 +175,8 @@ def sentences(text: str, most: int) -> Iterator[str]:
     while start < len(text):
         room = text[start : start + most]
         high = start + (len(room) if width(room) <= most else max(most // 2, 1))
-        if high < len(text):
-            high = cut(text, (start + high) // 2, high) if high - start > 1 else high
+        if high < len(text) and high - start > 1:
+            high = cut(text, (start + high) // 2, high)
         yield text[start:high]
         start = high
 

@@ -80,18 +80,16 @@ def read_summary(answer: str) -> Summary | None:
     """
     text = written_out(read_text(answer))
     sections: list[list[str]] = [[], [], [], []]
-    current = CONTEXT
-    for raw in text.split("\n"):
-        line = raw.strip()
+    current, headings = CONTEXT, ""
+    for line in map(str.strip, text.split("\n")):
         if (heading := heading_of(line)) is not None:
-            current = heading
+            current, headings = heading, headings + line
         elif said := line.lstrip("-*• ").strip():
             sections[current].append(said)
     said = "\n".join(line for lines in sections for line in lines)
-    headings = [line for line in map(str.strip, text.split("\n")) if heading_of(line) is not None]
     if not said or (not headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
         return None
-    return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese("".join(headings) or said))
+    return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese(headings or said))
 
 
 def written_out(text: str) -> str:
