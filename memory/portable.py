@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from memory.errors import NewerVersion, StoreError
 from memory.estate import Kept
+from memory.forms import check_form
 from memory.owner import ROOTS, BadUser, owned
 from memory.values import checked, encode
 
@@ -137,6 +138,8 @@ def kept_of(line: Line, name: str, n: int) -> Kept:
             raise ValueError(f"the place must begin with one of {', '.join(ROOTS)}, got {root!r}")
         checked(PutOp(namespace, line.key, line.value))
         encode(line.key, line.value)
+        if root == ROOTS[0]:
+            check_form(kind[0], line.key, line.value)
     except ValueError as error:
         raise BadExport(f"line {n}: {error}; nothing was written") from error
     times: dict[str, datetime] = {"created_at": line.created_at, "updated_at": line.updated_at}
