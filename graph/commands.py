@@ -144,8 +144,9 @@ def graph(arguments: argparse.Namespace, settings: Settings, context: Context) -
 
 def doctor(arguments: argparse.Namespace, settings: Settings, context: Context) -> int:
     """Print each check; return 1 if one failed."""
-    well = True
+    well, say = True, say_in(settings.language)
     for finding in diagnose(settings, context) if arguments.agent else examine(settings):
-        print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.what}: {finding.told}", flush=True)
+        state = say("ok  " if finding.ok else "FAIL")
+        print(say("{state}  {what}: {told}", state=state, what=finding.what, told=say.told(finding.told)), flush=True)
         well = well and finding.ok
     return 0 if well else 1

@@ -20,7 +20,7 @@ TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
 SAYING = {path for path in FILES if "from graph.texts import" in path.read_text("utf-8")}
 ERRORS = {
     "BadSetting", "BadThread", "BadUser", "CannotStart", "NotYourThread", "StoreError", "ThreadBusy", "UnknownTool",
-    "NotRead", "Gone",
+    "NotRead", "Gone", "Ill",
 }  # fmt: skip
 CJK = re.compile("[\u3400-\u9fff]")
 
@@ -147,6 +147,7 @@ def test_a_command_line_speaks_chinese_and_json_does_not(run: Run):
         ("memory", "why", "我不能吃什么？"): "会想起",
         ("memory", "blocks"): "初始设置",
         ("docs", "list"): "（没有内容）",
+        ("doctor",): "正常  model：内置的排练模型，不是语言模型",
         ("threads", "delete", "t"): "记忆、事实和核心记忆都还在",
     }.items():
         code, out, err = run(*words, **zh)
