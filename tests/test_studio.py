@@ -193,6 +193,18 @@ def test_a_turn_is_forked_edited_and_replayed(client: Any):
     assert len(client.threads.get_state(thread)["values"]["messages"]) == 8
 
 
+def test_what_another_user_says_on_a_thread_does_not_come_into_it(client: Any):
+    """B122: the run is refused before the server stores what it was given."""
+    thread = client.threads.create()["thread_id"]
+    ask(client, "What is 2 + 2?", thread, context={"user": "nora"})
+    before = client.threads.get_state(thread)
+    told = ask(client, "Bob was here", thread, context={"user": "bob"}, raise_error=False)
+    assert "another user" in str(told)
+    after = client.threads.get_state(thread)
+    assert (after["values"], after["checkpoint"]) == (before["values"], before["checkpoint"])
+    assert "Bob" not in str(ask(client, "What is 1 + 1?", thread, context={"user": "nora"})["messages"])
+
+
 def test_the_memory_page_stands_on_the_same_server(server: DevServer, client: Any):
     ask(client, "I'm allergic to peanuts.", context={"user": "me"})
     assert "memory/page.js" in httpx.get(f"{server.url}/memory").text
