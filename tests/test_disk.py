@@ -65,6 +65,7 @@ def full_turn(saver: BaseCheckpointSaver[Any], home: Path) -> dict[str, Any]:
         agent = compiled(build_agent(model=model), saver, store)
         Memories(store, user="me").save("likes tea")
         ask(agent, [{"type": "text", "text": "2+2, tea?"}, picture], max_messages=4, extract="turn")
+        agent.invoke({"messages": [], "close": True}, config(), context=Context(extract="turn"))
         for text in ("茶", "tea"):
             values = ask(agent, text, max_messages=4, extract="turn", recall_threshold=-1.0)
     return values
