@@ -53,7 +53,19 @@ def test_the_pause_shows_tool_and_arguments_and_nothing_has_run(way):
         s.resume(True)
 
 
-@pytest.mark.parametrize("answer", [True, "approve", " Yes ", "ok", {"decision": "approve"}, {"decision": True}])
+APPROVED = [
+    "同意",
+    "批准。",
+    {"action": "approve"},
+    {"decisions": [{"type": "approve"}]},
+    [{"type": "accept", "args": None}],
+]
+"""As Chinese says it, LangChain's middleware, and its inbox."""
+
+
+@pytest.mark.parametrize(
+    "answer", [True, "approve", " Yes ", "ok", {"decision": "approve"}, {"decision": True}, *APPROVED]
+)
 def test_approved_it_runs_once_with_the_arguments_shown(way, answer):
     ledger = Ledger()
     with session(SEND, "Sent.", tools=ledger.tools(), way=way) as s:
@@ -70,6 +82,11 @@ def test_approved_it_runs_once_with_the_arguments_shown(way, answer):
         ({"decision": "refuse"}, "no reason was given"),
         ({"decision": "refuse", "reason": "too much"}, "too much"),
         ({"decision": None, "reason": "later"}, "later"),
+        ("拒绝", "no reason was given"),
+        ({"decision": "refuse", "reason": "太贵"}, "太贵"),
+        ({"decisions": [{"type": "reject", "message": "too much"}]}, "too much"),
+        ([{"type": "ignore", "args": None}], "no reason was given"),
+        ([{"type": "response", "args": "ask me tomorrow"}], "ask me tomorrow"),
         ("Ann is not my friend", "Ann is not my friend"),
         (0, "no reason was given"),
         (1, "1"),
@@ -105,6 +122,10 @@ def test_edited_it_runs_with_the_edit_coerced_as_any_arguments(way):
         ({"decision": "edit", "args": {"to": "Bob", "sum": 5}}, "unknown: sum"),
         ({"decision": "edit"}, "needs the arguments"),
         ("edit", "needs the arguments"),
+        ("修改", "needs the arguments"),
+        ({"approved": True}, "answer with"),
+        ({"decisions": [{"type": "edit", "edited_action": {"name": "send", "args": {"sum": 5}}}]}, "unknown: sum"),
+        ([{"type": "edit", "args": {"action": "send", "args": {"sum": 5}}}], "unknown: sum"),
     ],
 )
 def test_an_edit_that_does_not_fit_is_asked_for_again_with_the_problem(way, edit, problem):
