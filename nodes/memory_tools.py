@@ -8,7 +8,7 @@ from langgraph.prebuilt import ToolRuntime
 from langgraph.store.base import BaseStore
 from pydantic import Field
 
-from memory.facts import Fact, How, NothingToEnd
+from memory.facts import Fact, How
 from memory.memories import Memories, Memory, Source
 from memory.sameness import wording
 from memory.transcript import Transcript
@@ -79,7 +79,10 @@ def memory_save(
     """Keep one lasting statement about the user for later conversations. Use it when the user states a preference, a plan, a name, a limit, or asks you to remember something; not for guesses or for what a document says."""
     memories = memories_of(runtime)
     dated = absolute(text, local(kinds.present(runtime), context_of(runtime)))
-    memory, is_new = memories.save(dated, sources=[source_of(runtime, text)], about=about, replaces=replaces)
+    try:
+        memory, is_new = memories.save(dated, sources=[source_of(runtime, text)], about=about, replaces=replaces)
+    except ValueError as error:
+        raise ToolProblem(str(error)) from error
     is_merged = wording(dated) in map(wording, memory.variants)
     saved = "new" if is_new else "merged with what says the same" if is_merged else "already stored"
     answer = {"saved": saved, "id": memory.id, "text": memory.text}
@@ -135,7 +138,7 @@ def fact_set(
     store_of(runtime)
     try:
         holding = kinds.facts_of(runtime).set(key, value, how, thread=source.thread, message=source.message)
-    except NothingToEnd as error:
+    except ValueError as error:
         raise ToolProblem(str(error)) from error
     return as_json({"saved": key, "holds_now": [since(fact) for fact in holding]})
 

@@ -38,7 +38,10 @@ def team_save(
         raise ToolProblem(NOT_GRANTED.format(team=team, granted=", ".join(map(repr, granted)) or "none"))
     newest = runtime.state["messages"][last_human(runtime.state["messages"])]
     source = Source(thread=thread_of(), message=str(newest.id), by=user_of(runtime))
-    memory, is_new = Memories(runtime.store, user=Team(team)).save(text, sources=[source])
+    try:
+        memory, is_new = Memories(runtime.store, user=Team(team)).save(text, sources=[source])
+    except ValueError as error:
+        raise ToolProblem(str(error)) from error
     return as_json({"shared": "new" if is_new else "already there", "team": team, "id": memory.id, "text": memory.text})
 
 

@@ -248,6 +248,25 @@ def test_several_recalls_of_one_answer_run_in_parallel(way: str):
     assert [result["found"] for result in results(values)] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\u200b"])
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("memory_save", {"text": None}),
+        ("fact_set", {"key": "city", "value": None}),
+        ("fact_set", {"key": None, "value": "Lyon"}),
+        ("core_memory_append", {"label": "human", "content": None}),
+        ("team_save", {"team": "dock", "text": None}),
+    ],
+)
+def test_a_blank_is_refused_in_words_that_the_model_can_use(scripted: Scripted, name: str, args: Any, blank: str):
+    given = {key: blank if value is None else value for key, value in args.items()}
+    agent, _ = scripted(call(name, **given), "ok")
+    values = ask(agent, "remember nothing", teams=("dock",), team_writes=("dock",))
+    [result] = [message for message in values["messages"] if isinstance(message, ToolMessage)]
+    assert result.status == "error" and result.text.startswith("Error (business)"), result.text
+
+
 def test_the_tools_say_when_they_are_for():
     told = {
         tool.name: tool
