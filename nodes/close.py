@@ -1,6 +1,5 @@
 """The end of a conversation: a dated abstract of it goes into the catalogue, where later threads can recall it."""
 
-import re
 from collections.abc import Generator
 
 from langchain_core.messages import HumanMessage, SystemMessage
@@ -14,13 +13,11 @@ from nodes.cut import window_of
 from nodes.lines import lines_of, newest_lines
 from nodes.quoting import as_json
 from nodes.state import State
-from nodes.summary import read_text, summary_of
+from nodes.summary import is_failure, read_text, summary_of
 from nodes.text import text_of
 from nodes.trace import RememberDetail
 
 MOST_CHARS = 1_000
-ERROR = re.compile(r"\W*(?:(?:error|exception|错误|出错)\W{0,3}(?:\d{3}\b|[:：])|traceback|http \d{3})", re.IGNORECASE)
-"""How an error message begins that some server gave as an answer (B013)."""
 
 
 def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, RememberDetail]:
@@ -40,7 +37,7 @@ def close(state: State, runtime: Runtime[Context]) -> Generator[Request, Reply, 
     messages = [SystemMessage(prompts.ABSTRACT), HumanMessage(text)]
     reply = yield Request(model=context.model, messages=messages, stream=False, quiet=True)
     abstract = "" if isinstance(reply, Failure) else read_text(text_of(reply))[:MOST_CHARS]
-    if not abstract or ERROR.match(abstract):
+    if not abstract or is_failure(abstract):
         return {"closed": False, "why": reply.reason if isinstance(reply, Failure) else "the answer holds no abstract"}
     catalogue.close(thread_of(), abstract)
     return {"closed": True, "abstract": abstract}

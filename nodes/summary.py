@@ -22,7 +22,26 @@ CHINESE = ("## 用户想要什么", "## 关键背景与决定", "## 提到的事
 WANTS, CONTEXT, THINGS, OPEN = range(4)
 
 FENCE = re.compile(r"^\s*```\w*\s*\n(.*?)\n\s*```\s*$", re.DOTALL)
-ERROR = re.compile(r"\W*(?:(?:error|exception|traceback|http \d{3})\b|错误|出错)", re.IGNORECASE)
+BROKE = re.compile(
+    r"^\W*(?:(?:error|exception)\b(?! (?:handling|messages?|codes?|logs?|reports?)\b)|traceback|http \d{3}|timeout"
+    r"|unauthorized|too many requests|rate.?limit|connection (?:error|refused|reset))"
+    r"|<html|\brate.?limit (?:reached|exceeded)"
+    r"|(?:exceeded|insufficient)\W.{0,30}quota|maximum context length|request timed out|upstream connect error"
+    r"|service (?:is )?(?:temporarily )?unavailable|bad gateway|internal server error|invalid api key"
+    r"|(?:model|server) is (?:currently )?overloaded|content was filtered"
+    r"|^\W*(?:系统)?(?:错误|出错)|服务器(?:繁忙|错误|异常)|(?:请求|连接)超时|稍后再试|网络(?:异常|错误)|内容违规",
+    re.IGNORECASE,
+)
+REFUSES = re.compile(
+    r"^\W*(?:(?:i['’]?m |i am )?(?:very )?(?:sorry|afraid)|as an? (?:ai|language)|unfortunately|非常抱歉|抱歉|对不起)"
+    r"[^.。;]{0,80}(?:can(?:no|['’])t\b|cannot|unable|not able|无法|不能)"
+    r"|^\W*I (?:can(?:not|['’]t)|am (?:unable|not able))\b|^\W*我?(?:无法|不能)",
+    re.IGNORECASE,
+)
+OF_A_USER = re.compile(r"\busers?\b|用户", re.IGNORECASE)
+"""What prose must speak of that would be taken for the message of an error: it may be about one."""
+
+ERROR_KEYS = {"error", "errors", "detail", "message", "code", "status", "type", "request_id"}
 IDENTIFIER = re.compile(
     r"https?://[^\s，。；、）)\]>\"']+(?<![.,;:!?])|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
     r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
@@ -33,6 +52,8 @@ SOURCE = re.compile(r"\s*\([^()]*\)$")
 
 NOTHING = re.compile(r"\W*(?:none|nothing|n/a|no (?:more )?open items|无|暂无|没有)\W*", re.IGNORECASE)
 SHORTEST_PROSE = 40
+"""Letters; a Chinese character counts three."""
+
 MOST_OPEN = 30
 MOST_THINGS = 60
 """Identifiers that are kept beside the model's own words; the oldest give way."""
@@ -87,9 +108,20 @@ def read_summary(answer: str) -> Summary | None:
         elif said := line.lstrip("-*• ").strip():
             sections[current].append(said)
     said = "\n".join(line for lines in sections for line in lines)
-    if not said or (not headings and (len(said) < SHORTEST_PROSE or ERROR.match(said))):
+    if not said or (not headings and not is_prose(said)):
         return None
     return Summary(sections=tuple(map(tuple, sections)), chinese=is_chinese(headings or said))
+
+
+def is_prose(said: str) -> bool:
+    """Whether a text without headings tells of a conversation, rather than why there is no summary (B013)."""
+    length = len(said) + 2 * len(re.findall(r"[\u3040-\u9fff]", said))
+    return length >= SHORTEST_PROSE and not is_failure(said)
+
+
+def is_failure(said: str) -> bool:
+    """Whether a text is a refusal, or the error message that some server gave as an answer (B013)."""
+    return bool(REFUSES.search(said) or (BROKE.search(said) and not OF_A_USER.search(said)))
 
 
 def written_out(text: str) -> str:
@@ -104,6 +136,8 @@ def written_out(text: str) -> str:
     except ValueError:
         return ""
     lines: list[str] = []
+    if value.keys() <= ERROR_KEYS:
+        return ""
     for key, said in value.items():
         items = [one for one in (said if isinstance(said, list) else [said]) if one not in (None, "", {}, [])]
         known = heading_of(f"## {key}") is not None
@@ -121,7 +155,7 @@ def read_text(answer: str) -> str:
 
 def heading_of(line: str) -> int | None:
     """Return which section a line is the heading of, in either language and any level."""
-    if not line.startswith(("#", "**")):
+    if not line.startswith(("#", "**")) and not line.endswith((":", "：")):
         return None
     plain = NUMBER.sub("", line.strip("#*:： ")).casefold()
     known = [heading.strip("# ").casefold() for heading in (*ENGLISH, *CHINESE)]

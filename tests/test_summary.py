@@ -144,3 +144,42 @@ def test_the_newest_lines_are_an_end_of_the_lines_and_the_most_that_fit(lines: l
     kept = newest_lines(lines, limit)
     assert kept == lines[len(lines) - len(kept) :] and sum(text_tokens(line) + 1 for line in kept) <= limit
     assert kept == lines or sum(text_tokens(line) + 1 for line in lines[-len(kept) - 1 :]) > limit
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Sorry, I cannot summarize this conversation because it is too long.",
+        "I'm sorry, but I can't help with summarising that conversation today.",
+        "As an AI language model, I cannot access the previous conversation.",
+        "对不起，我不能总结这段对话，因为它包含太多内容，请您换一个请求再试一次。",
+        "Rate limit reached for gpt-4o in organization org-x on tokens per min",
+        "upstream connect error or disconnect/reset before headers",
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+        "insufficient_quota: You exceeded your current quota, please check your plan",
+        "<html><body>502 Bad Gateway, please come back later</body></html>",
+        "服务器繁忙，请稍后再试。如果问题仍然存在，请联系管理员。",
+        '{"error": {"message": "Rate limit reached, please wait"}}',
+        '{"detail": "Not Found in this deployment of the model"}',
+    ],
+)
+def test_what_says_why_there_is_no_summary_is_none(answer: str):
+    """B013: it would take the place of the conversation."""
+    assert read_summary(answer) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "用户想订去里昂的机票，已经付款。",
+        "Error handling of the parser was discussed; the user wants to keep three attempts.",
+        "The user asked how to handle a rate limit; connection refused was a firewall.",
+        "Sorry to hear about the dog; the user moved to Lyon and cannot find a vet there.",
+        "What the user wants:\n- a flight",
+        "用户想要什么：\n- 机票",
+        '{"task": "book flight", "state": "paid"}',
+    ],
+)
+def test_short_prose_of_a_conversation_is_a_summary(answer: str):
+    """B023."""
+    assert read_summary(answer) is not None
