@@ -88,7 +88,7 @@ PERHAPS = re.compile(
     re.IGNORECASE,
 )
 FORGET = re.compile(
-    r"\b(?:forget|delete|erase|remove|drop|discard|wipe|unlearn)\b|\b(?:don['’]?t|do not|stop|no longer) (?:remember|keep|store|sav(?:e|ing)|remembering|keeping|storing)\b"
+    r"\b(?:forget|delete|erase|remove|drop|discard|wipe|unlearn)\b|\b(?:don['’]?t|do not|stop|no longer) (?:want you to |need to )?(?:remember|keep|store|sav(?:e|ing)|remembering|keeping|storing)\b"
     r"|\b(?:oublie|olvida|borra|vergiss|lösche|esquece|dimentica|забудь|удали)\w*|忘れ|消して|削除|잊어|삭제"
     r"|忘掉|忘记|忘了|删掉|删除|删了|清除|抹掉|去掉|移除|(?:别|不要|不用|不必)再?(?:记|保存|留)",
     re.IGNORECASE,

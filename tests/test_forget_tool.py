@@ -126,6 +126,7 @@ WISHES = (
     "能忘掉这些吗？",
     "别再记我的狗了",
     "把关于我的一切都忘掉",
+    "I don't want you to remember my dog any more",
 )
 NO_WISHES = (
     "What did you forget?",
@@ -152,19 +153,31 @@ def test_a_wish_is_told_from_a_question_about_forgetting(text: str):
         ("Forget everything", True),
         ("Erase all memories", True),
         ("Forget my dog", True),
+        ("That's wrong, delete it", True),
+        ("No, forget that one", True),
+        ("Erase all you have on me", True),
         ("Delete all rows of the table", False),
+        ("Delete it from the shopping list: eggs", False),
+        ("Please remove the last sentence of this mail", False),
+        ("forget about lunch, what's for dinner?", False),
         ("Forget my phone number", False),
         ("忘掉它吧", True),
         ("好的，请把它删掉", True),
         ("把记忆全部删除", True),
+        ("这条删掉", True),
+        ("清除你对我的所有记忆", True),
         ("删除所有的空行", False),
+        ("把这一行删掉", False),
+        ("删掉第二段", False),
     ],
 )
 def test_what_is_meant_is_in_the_words_or_all_that_is_remembered(wish: str, meant: bool):
     with open_store(None) as store:
         memories = Memories(store, user="me")
-        memory, _ = memories.save(REX)
-        assert is_meant(memory, wish, memories) == meant
+        for text in (REX, 豆豆):
+            memory, _ = memories.save(text)
+            if not meant or text.isascii() == wish.isascii():
+                assert is_meant(memory, wish, memories) == meant
 
 
 def test_a_wish_for_one_thing_is_none_for_another(scripted: Any):
