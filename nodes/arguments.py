@@ -100,7 +100,7 @@ def unknown_keys(value: Any, schema: Schema, root: Schema, path: str = "") -> It
             if isinstance(inner, dict):
                 yield from unknown_keys(one, inner, root, f"{path}{key}.")
             elif key not in known and rest is False:
-                yield f"{path}{key}"
+                yield f"{path}{key} (known there: {', '.join(known) or 'none'})" if path else key
 
 
 def may_be(value: Any, schema: Schema) -> bool:

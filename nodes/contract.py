@@ -153,7 +153,17 @@ def from_function(function: Callable[..., Any]) -> BaseTool:
     try:
         return as_tool(parse_docstring=True, error_on_invalid_docstring=False)(function)
     except Exception as error:  # whatever LangChain or pydantic trips over: the tool is at fault
-        raise BadTool(f"{name!r} cannot be a tool: {error}") from error
+        raise BadTool(f"{name!r} cannot be a tool: {unhinted(function) or error}") from error
+
+
+def unhinted(function: Callable[..., Any]) -> str:
+    """Name the parameters of a function that have no type hint, for which LangChain blames the docstring."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    bare = [repr(one.name) for one in parameters if one.annotation is one.empty]
+    return f"no type hint says what {', '.join(bare)} must be" if bare else ""
 
 
 def check_givable(tool: BaseTool, parameters: Collection[str]) -> None:

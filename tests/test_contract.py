@@ -218,9 +218,20 @@ def hidden(x: "Nowhere") -> str:  # noqa: F821
     return str(x)
 
 
+def unhinted(x, y: int = 1):
+    """Take anything.
+
+    Args:
+        x: anything
+        y: a number
+    """
+    return str(x)
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
+        (unhinted, "'unhinted' cannot be a tool: no type hint says what 'x' must be"),
         (undocumented, "'undocumented' cannot be a tool"),
         (hidden, "'hidden' cannot be a tool"),
         (3, "a function or a LangChain tool, got 3"),
@@ -235,7 +246,17 @@ def hidden(x: "Nowhere") -> str:  # noqa: F821
             "no JSON schema",
         ),
     ],
-    ids=["no docstring", "unknown type", "number", "text", "Chinese name", "blank in name", "long name", "bad schema"],
+    ids=[
+        "no type hint",
+        "no docstring",
+        "unknown type",
+        "number",
+        "text",
+        "Chinese name",
+        "blank in name",
+        "long name",
+        "bad schema",
+    ],
 )
 def test_what_cannot_be_a_tool_is_refused_at_mounting_with_its_name_and_the_reason(given, told):
     """B081."""
