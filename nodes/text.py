@@ -21,11 +21,8 @@ THINKING = re.compile(
 
 def text_of(message: BaseMessage) -> str:
     """Return the visible text; a picture or file stands as `[image]`, `[file]` and the like."""
-    refusal = message.additional_kwargs.get("refusal")
-    if not message.content and isinstance(refusal, str):
-        return refusal  # where OpenAI's client puts it
     if isinstance(message.content, str):
-        return message.content
+        return message.content or str(message.additional_kwargs.get("refusal") or "")  # where OpenAI's client puts it
     return "\n".join(part for part in map(block_text, message.content) if part)
 
 
@@ -45,7 +42,8 @@ def block_text(block: str | dict[str, object]) -> str:
 def is_blank(message: BaseMessage) -> bool:
     """Whether the message shows nothing at all; what a model only thinks is no answer."""
     text = text_of(message)
-    return is_bare(THINKING.sub("", text) if isinstance(message, AIMessage) and "<" in text else text)
+    may_be_thought = isinstance(message, AIMessage) and (text.lstrip()[:1] in ("<", "◁") or "</think" in text)
+    return is_bare(THINKING.sub("", text) if may_be_thought else text)
 
 
 def last_human(messages: Sequence[BaseMessage]) -> int:
