@@ -106,9 +106,9 @@ class Facts:
 
 
 def folded(text: str) -> str:
-    """Fold case, width, spaces and what nobody sees away, which make no other key and no other value."""
+    """Fold case, width, spaces, a final stop and what nobody sees away, which make no other key and no other value."""
     seen = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
-    return " ".join(seen.casefold().split()) or text
+    return " ".join(seen.casefold().split()).rstrip(".。!！ ") or text
 
 
 def holding(facts: Sequence[Fact], moment: str | None = None) -> list[Fact]:

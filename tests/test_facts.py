@@ -171,3 +171,11 @@ def test_intervals_of_one_value_never_overlap(events: list[tuple[str, How, int]]
         spans = [(f.since, f.until or "9999") for f in facts.history("k") if f.value == value]
         assert all(start <= end for start, end in spans)
         assert all(one[1] <= other[0] for one, other in pairwise(spans))
+
+
+@pytest.mark.parametrize("again", ["Vegan", "vegan.", "ＶＥＧＡＮ！", " vegan\u200b ", "vegan。"])
+def test_another_wording_of_what_holds_changes_nothing(store: BaseStore, again: str):
+    facts = mine(store)
+    facts.set("diet", "vegan")
+    [held] = facts.set("Ｄiet", again)
+    assert held.value == "vegan" and len(facts.history("diet")) == 1
