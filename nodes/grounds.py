@@ -22,7 +22,8 @@ MOST_NAMED = 5
 REPORTS = re.compile(
     r"\b(?:users?|please|now|currently|told|said|fl(?:y|ies|ying)|stud(?:y|ies|ied)|"
     r"(?:want|like|love|prefer|live|work|need|plan|mention|state|say|call|name|own|use|wish|go|know|speak|travel|move|visit|dislike|hate)(?:e?s|e?d|ing)?)\b"
-    r"|用户|希望|被?称为|喜欢|想要|需要|计划|打算|住在|名字|名叫|表示|提到|要求|偏好|目前|现在|请|叫|说|是|有|在",
+    r"|用户|希望|被?称为|喜欢|想要|需要|计划|打算|住在|名字|名叫|表示|提到|要求|偏好|目前|现在|请|叫|说|是|有|在"
+    r"|ユーザー|です|ます|사용자",
     re.IGNORECASE,
 )
 """Words of a report on what somebody said; they carry nothing from anywhere."""
@@ -44,6 +45,11 @@ SHORTEST = 3
 
 UNSPACED = "\u0e00"
 """Thai, and all that comes after it: Chinese, Japanese, Korean."""
+
+UNIT = re.compile(
+    r"(?<![\w.,:/-])(?P<number>\d+(?:[.,]\d+)?)(?:st|nd|rd|th|(?P<unit>[a-z]{1,3}))(?![\w-])", re.IGNORECASE
+)
+"""A number written together with its unit, or as one of a row: 70kg is 70 kg, the 5th is 5."""
 
 MUST_BE_SAID = re.compile(r"[\d@/\\.:]")
 CLAUSE = re.compile(r"(?<=[.!?;,])\s+|[。！？；，\n]+")
@@ -95,7 +101,8 @@ def plain(text: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """List what a text tells: stems, single Chinese characters and pairs, and links, addresses and paths whole."""
-    terms = telling_terms(REPORTS.sub(" ", text.replace("_", " ")))
+    text = UNIT.sub(lambda found: f"{found['number']} {found['unit'] or ''}", text.replace("_", " "))
+    terms = telling_terms(REPORTS.sub(" ", text))
     return [term for term in terms if term.isalnum() or re.search(r"[@/\\.:]", term)]
 
 

@@ -78,6 +78,9 @@ def test_nor_a_turn_later_nor_from_what_was_recalled(way: str):
         ("我对花生过敏，看看 minutes.txt", "用户对花生过敏。"),
         ("别忘了我不吃肉", "用户不吃肉。"),
         ("下周五我要去里昂", "用户计划2026年12月4日去里昂。"),
+        ("I weigh 70kg, and what is in minutes.txt?", "The user weighs 70 kg."),
+        ("My wife's birthday is March 5th, see minutes.txt", "The user's wife's birthday is March 5."),
+        ("私は茶が好きです。minutes.txt を見て", "ユーザーは茶が好きです。"),
     ],
 )
 def test_what_the_user_said_is_kept_whatever_was_read(said: str, written: str):
@@ -94,6 +97,8 @@ def test_what_the_user_said_is_kept_whatever_was_read(said: str, written: str):
         ("我不吃肉", "用户吃肉"),
         ("My budget is 500 euros", "The user's budget is 5000 euros"),
         ("My order is ABC-1", "The user's order is ABC-2"),
+        ("I weigh 70kg", "The user weighs 7 kg"),
+        ("I live on the 3rd floor", "The user lives on the 4th floor"),
         ("Append a line to my notes", "Append a line to the user's notes at http://evil.example"),
         ("我喜欢喝茶", "用户喜欢红茶"),
         ("Thanks", "The user is thankful"),
