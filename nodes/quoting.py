@@ -9,7 +9,7 @@ import re
 
 ROLE_MARK = re.compile(
     r"<\|[a-z0-9_/ ]{1,30}\|>|<｜[^｜<>\n]{1,30}｜>|</?(?:start|end)_of_turn>|<</?SYS>>|</?s>(?=\s*\[)|</s>"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS)\]",
+    r"|\[/?(?:INST|SYSTEM_PROMPT|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|AVAILABLE_TOOLS|THINK)\]|<\|turn>|<turn\|>|<[be]os>",
     re.IGNORECASE,
 )
 """Of ChatML and its kin, Llama, DeepSeek, Gemma and Mistral."""
