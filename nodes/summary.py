@@ -33,11 +33,15 @@ BROKE = re.compile(
     re.IGNORECASE,
 )
 REFUSES = re.compile(
-    r"^\W*(?:(?:i['’]?m |i am )?(?:very )?(?:sorry|afraid)|as an? (?:ai|language)|unfortunately|非常抱歉|抱歉|对不起)"
-    r"[^.。;]{0,80}(?:can(?:no|['’])t\b|cannot|unable|not able|无法|不能)"
-    r"|^\W*I (?:can(?:not|['’]t)|am (?:unable|not able))\b|^\W*我?(?:无法|不能)",
+    r"(?:^\W*(?:(?:i['’]?m |i am )?(?:very )?(?:sorry|afraid)|as an? (?:ai|language)|unfortunately"
+    r"|(?:非常)?抱歉|对不起)[^.。;]{0,80}(?:can(?:no|['’])t\b|cannot|unable|not able|无法|不能)"
+    r"|^\W*I (?:can(?:not|['’]t)|am (?:unable|not able))\b|^\W*我?(?:无法|不能))"
+    r"[^.。;]{0,40}(?:summar|help|assist|comply|provide|access|process|complete|continue|do (?:that|this|so)|fulfil"
+    r"|总结|概括|摘要|归纳|协助|帮|提供|访问|处理|完成|继续|满足)",
     re.IGNORECASE,
 )
+"""It refuses what a summariser is asked for: a user may say too what they cannot do."""
+
 OF_A_USER = re.compile(r"\busers?\b|用户", re.IGNORECASE)
 """What prose must speak of that would be taken for the message of an error: it may be about one."""
 
