@@ -22,7 +22,7 @@ THINKING = re.compile(
 def text_of(message: BaseMessage) -> str:
     """Return the visible text; a picture or file stands as `[image]`, `[file]` and the like."""
     if isinstance(message.content, str):
-        return message.content or str(message.additional_kwargs.get("refusal") or "")  # where OpenAI's client puts it
+        return message.content
     return "\n".join(part for part in map(block_text, message.content) if part)
 
 

@@ -116,10 +116,3 @@ def test_a_text_of_signs_that_nobody_sees_shows_nothing_and_any_other_does(befor
 def test_what_a_model_only_thinks_is_no_answer(thought: str) -> None:
     assert is_blank(AIMessage(thought)) and not is_blank(AIMessage(f"{thought.removesuffix('hm')}</think>4"))
     assert not is_blank(HumanMessage(thought))
-
-
-def test_a_refusal_is_what_the_model_said() -> None:
-    """OpenAI's client leaves it beside an empty content."""
-    refusal = AIMessage("", additional_kwargs={"refusal": "I cannot help with that."})
-    assert text_of(refusal) == "I cannot help with that." and not is_blank(refusal)
-    assert text_of(AIMessage("yes", additional_kwargs={"refusal": None})) == "yes"
