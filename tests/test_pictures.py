@@ -7,6 +7,7 @@ import pytest
 from browser import CHROMIUM
 from record_pictures import MOST_BYTES, PICTURES, STORIES, drawn, looked_at, screen_of, talked, text_in_png, text_in_svg
 
+REMAKE = "if the new text is meant, make the pictures anew: python tests/record_pictures.py"
 NOTICE = re.compile(r"\[(?:Rehearsalmodel|排练模型)[^]]*\]")
 """It names what model servers run on this machine."""
 
@@ -21,7 +22,7 @@ def test_the_recording_shows_what_the_terminal_says_today(language: str, tmp_pat
     kept = (PICTURES / f"chat.{language}.svg").read_text(encoding="utf-8")
     story = STORIES[language]
     screen = screen_of(talked(story, tmp_path))
-    assert essence(text_in_svg(kept)) == essence(text_in_svg(drawn(screen)))
+    assert essence(text_in_svg(kept)) == essence(text_in_svg(drawn(screen))), REMAKE
     for line in story.lines:
         assert line.replace(" ", "") in "".join(text_in_svg(kept).split())
 
@@ -33,7 +34,7 @@ def test_the_screenshot_shows_what_the_page_says_today(language: str, tmp_path: 
     talked(story, tmp_path)
     kept = (PICTURES / f"memory.{language}.png").read_bytes()
     _, text = looked_at(story, tmp_path / ".palimpsest", tmp_path / "profile")
-    assert essence(text_in_png(kept)) == essence(text)
+    assert essence(text_in_png(kept)) == essence(text), REMAKE
 
 
 def test_the_pictures_are_small_and_each_readme_shows_those_of_its_language():
