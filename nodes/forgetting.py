@@ -62,7 +62,9 @@ def wish_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def is_meant(memory: Memory, wish: str, memories: Memories) -> bool:
-    """Whether a wish to forget can mean this memory: in its words, close to it, all that is remembered, or "that"."""
+    """Whether a wish to forget can mean this memory: by its id or words, close to it, all that is kept, or "that"."""
+    if memory.id in wish:
+        return True
     rest = BESIDE.sub(" ", FORGET.sub(" ", wish))
     words, is_bare = words_of(rest), not re.search(r"[\u3400-\u9fff]", rest)
     if (not words and is_bare) or set(words) & set(words_of(" ".join([memory.text, memory.about, *memory.variants]))):

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.tools import tool
@@ -50,8 +50,10 @@ def current_time(
     timezone: Annotated[str, Field(description="An IANA name such as Europe/Berlin or Asia/Shanghai.")] = "UTC",
 ) -> str:
     """Tell the present date, time and weekday in a time zone."""
+    name = "_".join(timezone.split()) or "UTC"
+    known = {one.casefold(): one for one in available_timezones()}
     try:
-        zone = ZoneInfo(timezone.strip() or "UTC")
+        zone = ZoneInfo(known.get(name.casefold(), name))
     except (ValueError, OSError, KeyError) as error:
         raise ToolProblem(f"there is no time zone {timezone!r}; use an IANA name such as Asia/Shanghai") from error
     time = datetime.now(UTC).astimezone(zone)

@@ -180,6 +180,15 @@ def test_what_is_meant_is_in_the_words_or_all_that_is_remembered(wish: str, mean
                 assert is_meant(memory, wish, memories) == meant
 
 
+@pytest.mark.parametrize("wish", ["Delete memory {}", "忘掉 {}"])
+def test_a_memory_that_is_named_by_its_id_is_meant_and_no_other(wish: str):
+    with open_store(None) as store:
+        memories = Memories(store, user="me")
+        named, other = memories.save(REX)[0], memories.save(豆豆)[0]
+        assert is_meant(named, wish.format(named.id), memories)
+        assert not is_meant(other, wish.format(named.id), memories)
+
+
 def test_a_wish_for_one_thing_is_none_for_another(scripted: Any):
     """Two users, one name: the other's dog stays whatever is forgotten."""
     agent, model = scripted()
