@@ -90,7 +90,7 @@ def begun_by(saver: InThreads, thread: str, *, user: str) -> Thread | None:
     """Return what the checkpoints say of a thread that this user began; None if they do not say so."""
     newest = saver.get_tuple({"configurable": {"thread_id": thread}})
     values = newest.checkpoint["channel_values"] if newest else {}
-    if newest is None or values.get("owner") != user:
+    if newest is None or owner_in(newest) != user:
         return None
     at, title = newest.checkpoint["ts"], title_of(question_of(values.get("messages", [])))
     return Thread(id=thread, title=title, began=at, used=at, turns=0)
