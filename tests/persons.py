@@ -57,8 +57,12 @@ class Person:
         return found + len(text)
 
     def interrupts(self, text: str, after: int = 0) -> int:
-        """Press Ctrl-C until the screen answers: in the instant before readline listens, Python loses it."""
+        """Press Ctrl-C at a prompt until the screen answers, each time after a letter that is seen to be read.
+
+        In the instant before readline listens, Python loses a Ctrl-C, and one in some fifty hangs it.
+        """
         for _ in range(10):
+            self.waits_for("#", self.types("#"))
             self.types("\x03")
             if place := self.sees(text, after, PATIENCE_S / 10):
                 return place
