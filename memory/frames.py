@@ -24,7 +24,7 @@ NAME = r"(?:[A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*){0,4}|(?!了|不|外卖|车|你
 NO_PLACE = r"(?!(?:\w+ )*(?:Management|Marketing|Sales|Engineering|Finance|Operations|Research|Design|Development|Product|Team|Department|Linux|Windows|Mac|macOS|Python|Rust|Java|Excel|Slack|Teams|Notion|Outlook|Gmail|Android)\b)"
 """What people say they moved to that is none."""
 
-PLACE = rf"(?:{NO_PLACE}(?:[A-Z][\w'’.-]*|am|upon|de|la|del)(?:[ -](?:[A-Z][\w'’.-]*|am|upon|de|la|del))*(?:, [A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)?)?)"
+PLACE = rf"(?:{NO_PLACE}(?:[A-Z][\w'’.-]*|am|upon|de|la|del)(?: (?:[A-Z][\w'’.-]*|am|upon|de|la|del))*(?:, [A-Z][\w'’.-]*(?: [A-Z][\w'’.-]*)?)?)"
 ZH_PLACE = (
     r"(?:(?!一|这|那|哪|自己|[^和或与及]*[和或与及]|[一二三四五六七八九十]+[楼层号室]|.*(?:酒店|宾馆|旅馆|医院|学校|宿舍|公寓))"
     r"[\u3400-\u9fff]{2,12}?(?<![里间上下家楼层]))"

@@ -35,7 +35,7 @@ SECRET = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 OF = r"(?:\s*\([^()\n]{1,20}\))?(?:\s+(?:for|of|to|on|at)\s+(?:[\w.'’-]{1,30}\s+){0,2}[\w.'’-]{1,30})?"
-IS = r"(?:\s+(?:is(?:\s+now)?\b|was\b|will\s+be\b|(?:was\s+|is\s+)?(?:changed|set|reset)\s+to\b|=)|['’]s\b)\s*:?\s*"
+IS = r"(?:\s+(?:is(?:\s+now)?\b|was\b|will\s+be\b|(?:was\s+|is\s+)?(?:changed|set|reset)\s+to\b|=)|['’]s\b)\s*(?::\s*)?"
 QUOTED = r"[\"'“‘`「『][^\"'”’`」』\n]{1,100}[\"'”’`」』]"
 NO_PASSWORD = (
     r"(?!(?:not|no|too|so|very|quite|wrong|weak|strong|short|long|the|a|an|my|your|in|on|at|by|still|now|being|required|"
@@ -52,13 +52,13 @@ SAID = re.compile(
     rf"(?:{QUOTED}|{NO_PASSWORD}[^\s'\"“”‘’`,;]*[^\s'\"“”‘’`,;.?!])"
     rf"|(?P<code>{START}(?:cvv2?|cvc2?|passcode|pin(?:\s+(?:code|number))?)(?:\s*[:：是为]\s*|\s+)|(?:安全码|验证码|密码|口令)\s*)"
     r"\d{3,8}(?![\w-])"
-    rf"|(?P<bare>{START}(?:password|passwd|pwd|pw|pass|login)\s*(?:[:=→]|->|=>)?\s*|(?:密码|口令)\s*)"
+    rf"|(?P<bare>{START}(?:password|passwd|pwd|pw|pass|login)\s*(?:(?:[:=→]|->|=>)\s*)?|(?:密码|口令)\s*)"
     r"(?=[!-~]{0,60}\d)(?=[!-~]{0,60}[A-Za-z])[^\s'\",;，。！？；]{5,64}"
     rf"|(?P<foreign>{START}(?:passwort|kennwort|mot\s+de\s+passe|contraseña|senha|пароль|パスワード|비밀번호|암호)"
-    r"\s*(?:(?:ist|lautet|est|es|é)\b|[:=：はー—-]|는|은)?\s*)"
+    r"\s*(?:(?:(?:ist|lautet|est|es|é)\b|[:=：はー—-]|는|은)\s*)?)"
     rf"(?:{QUOTED}|(?=[!-~]{{0,60}}\d)[!-~]{{4,64}})"
     rf"|(?P<ssn>{START}(?:SSN|social\s+security\s+(?:number|no\.?))\D{{0,8}})\d{{3}}[- ]?\d\d[- ]?\d{{4}}(?!\d)"
-    rf"|(?P<words>(?:{START}(?:seed|recovery|mnemonic)(?:\s+(?:phrase|words?))?|助记词)\s*(?:is|are|[:：是=])?\s*)"
+    rf"|(?P<words>(?:{START}(?:seed|recovery|mnemonic)(?:\s+(?:phrase|words?))?|助记词)\s*(?:(?:is|are|[:：是=])\s*)?)"
     r"(?:[a-z]{3,8}[\s,]+){11,23}[a-z]{3,8}"
     r"|(?P<zh>(?:密码|口令|密钥|密匙|令牌|验证码|安全码|PIN\s?码|password|api\s?key|token)\s*(?:就?是|为|[改换变][成为]了?|设[为成]了?|[:：=])\s*)"
     rf"(?:{QUOTED}|(?!什么|多少|哪|谁|怎|错|不|必|需|否|空|由|用|短信|通过|按|对的|一样|以前|之前|这|那|[我你他她它])"

@@ -23,7 +23,7 @@ NAME = "search_documents"
 DEFAULT_K, MOST_K = 3, 10
 NOT_IN_DOCUMENTS = "Nothing in the documents fits. Search again in other words, or say that the documents do not tell."
 NO_DOCUMENTS = "This user has no documents."
-CITES = re.compile(r"[\[【]((?:\d{1,4}[,，、;\s]*)+)[\]】]")
+CITES = re.compile(r"[\[【]((?:\d{1,4}(?!\d)[,，、;\s]*)+)[\]】]")
 
 
 @tool(NAME)

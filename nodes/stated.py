@@ -20,7 +20,7 @@ HANDED = re.compile(
 """A line that hands over a text: it asks for something to be done with it, or names it, and ends in a colon."""
 
 HANDED_AT_ONCE = re.compile(
-    r"((?:^|[.!?。！？]\s*)\W*(?:please |can you |could you |请|帮我|麻烦)*(?:summari[sz]e|translate|proofread|rewrite|paraphrase|correct|continue|(?:write|compose|tell) (?:me |us )?an?\b|role-?play|pretend|act as|总结|翻译|校对|润色|改写|续写|写一?[个篇首段封]|扮演)[^:：\n]{0,60}[:：]).+",
+    r"((?:^|(?<=\w)(?=\W*[.!?。！？]))\W*(?:please |can you |could you |请|帮我|麻烦)*(?:summari[sz]e|translate|proofread|rewrite|paraphrase|correct|continue|(?:write|compose|tell) (?:me |us )?an?\b|role-?play|pretend|act as|总结|翻译|校对|润色|改写|续写|写一?[个篇首段封]|扮演)[^:：\n]{0,60}[:：]).+",
     re.IGNORECASE,
 )
 
@@ -60,7 +60,7 @@ ASKS = re.compile(
     re.IGNORECASE,
 )
 REMEMBER = (
-    r"(?:please |(?:can|could|will|would) you (?:please )?|I(?:['’]d| would) like you to )*"
+    r"(?:please |(?:can|could|will|would) you |I(?:['’]d| would) like you to )*"
     r"(?:remember|note|keep in mind|make a note|don['’]?t forget)(?: that|[:,])?\s+"
     r"|(?:请|麻烦|能不能|可不可以|能否|可以|能|帮我|你|再)*(?:记住|记下|记一下|别忘了?|不要忘)[，,:：]?"
 )

@@ -16,7 +16,7 @@ from memory.facts import Facts
 from memory.memories import Memories
 from memory.passages import Document
 from nodes import prompts
-from nodes.document_tools import NO_DOCUMENTS, NOT_IN_DOCUMENTS
+from nodes.document_tools import NO_DOCUMENTS, NOT_IN_DOCUMENTS, cited
 
 Opened = Callable[..., tuple[Agent, ScriptedModel]]
 HANDBOOK = """# Handbook
@@ -180,3 +180,7 @@ def test_the_rehearsal_searches_documents_where_they_are_not_injected(agent: Age
     told = answer(agent, "What does the handbook say about sick leave?", memory="tool")
     assert "ten days a year" in told and "[1]" in told
     assert "文档里没有" in answer(agent, "手册里谁赢了利马的足球？", "u", memory="tool")
+
+
+def test_many_digits_in_a_bracket_are_no_citation_and_read_at_once():
+    assert cited(f"[{'1' * 5000}.", {"messages": []}) == []

@@ -43,3 +43,8 @@ def test_of_what_everybody_has_one_the_last_holds(statement: str, frame: str):
 )
 def test_what_holds_beside_it_supersedes_nothing(statement: str):
     assert frame_of(statement) == ""
+
+
+def test_a_name_of_many_parts_is_read_at_once():
+    assert frame_of("I live in Stratford-upon-Avon") == "home"
+    assert frame_of(f"I live in {'A-' * 500}A, or so it seems") == ""

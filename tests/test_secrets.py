@@ -154,3 +154,8 @@ def test_masking_twice_changes_nothing_more(text):
 def test_a_long_text_comes_to_an_end(text):
     """No pattern looks at the rest of the text from each of its places: a megabyte would take hours."""
     assert mask(text * 100_000)
+
+
+@pytest.mark.parametrize("name", ["pass", "my password is", "passwort", "seed", "token is", "密码", "PIN"])
+def test_nor_do_a_hundred_thousand_blanks_behind_a_name_take_long(name):
+    assert mask(f"{name}{' ' * 100_000}.")

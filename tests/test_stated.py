@@ -134,6 +134,8 @@ def test_any_text_is_read_and_nothing_is_made_up(text: str):
         "a, ",
         "Translate: ",
         "please ",
+        "can you please ",
+        "?",
         "说",
         "'I ",
         ":\n",
