@@ -26,7 +26,7 @@ from memory.memories import found as remembered
 from memory.outputs import Outputs
 from memory.transcript import Transcript
 from nodes.bringing import considered
-from nodes.context import Context
+from nodes.context import Context, NotYourThread
 from nodes.quoting import as_json
 
 WIDE = 10_000
@@ -197,7 +197,7 @@ def trace_thread(arguments: argparse.Namespace, settings: Settings, context: Con
     """Tell what happened in each turn of a thread whose checkpoints are kept, and how many are gone."""
     with opened_store(settings) as store, open_checkpoints(settings) as saver:
         thread = named(arguments, Catalogue(store, user=context.user), saver)
-        turns = turns_of(saver, thread.id) if owner_of(saver, thread.id) in (None, context.user) else []
+        turns = turns_of(saver, thread.id) if is_own_thread(saver, thread.id, context) else []
     if arguments.json:
         print_json([asdict(turn) for turn in turns])
     else:
@@ -214,7 +214,8 @@ def delete_thread(arguments: argparse.Namespace, settings: Settings, context: Co
         catalogue = Catalogue(store, user=context.user)
         thread = named(arguments, catalogue, saver).id
         with saver.locks.holding(thread):
-            saver.delete_thread(thread)
+            if is_own_thread(saver, thread, context):
+                saver.delete_thread(thread)
         gone = Transcript(store, user=context.user, thread=thread).erase()
         Outputs(store, user=context.user, thread=thread).erase()
         Ledger(store, user=context.user).erase(thread)
@@ -238,7 +239,7 @@ def close_threads(arguments: argparse.Namespace, settings: Settings, context: Co
             config: Any = {"configurable": {"thread_id": thread.id}}
             try:
                 agent.invoke({"messages": [], "close": True}, config, context=context)
-            except ThreadBusy as error:  # the others are still to be closed
+            except (ThreadBusy, NotYourThread) as error:  # the others are still to be closed
                 print(f"palimpsest: {say.told(str(error))}", file=sys.stderr)
         after = [catalogue.get(thread.id) or thread for thread in due]
     for thread in after:
@@ -253,12 +254,17 @@ def prune_threads(arguments: argparse.Namespace, settings: Settings, context: Co
         one = arguments.id or arguments.thread
         due = [named(arguments, catalogue, saver).id] if one else [thread.id for thread in catalogue.all()]
         gone = 0
-        for id in due:
+        for id in (one for one in due if is_own_thread(saver, one, context)):
             with saver.locks.holding(id):
                 gone += saver.trim([id], keep=arguments.keep)
         before, after = saver.compact()
     print(say_in(settings.language)(PRUNED, gone=gone, n=len(due), before=before, after=after))
     return 0
+
+
+def is_own_thread(saver: InThreads, thread: str, context: Context) -> bool:
+    """Whether the checkpoints of a thread are no other user's, whose catalogue an import may have brought."""
+    return owner_of(saver, thread) in (None, context.user)
 
 
 def named(arguments: argparse.Namespace, catalogue: Catalogue, saver: InThreads) -> Thread:

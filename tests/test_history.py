@@ -18,6 +18,7 @@ from graph.rehearsal import RehearsalModel
 from graph.settings import Settings
 from graph.sqlite import open_saver
 from graph.telling import headline, lines_below
+from memory.catalogue import Catalogue
 from nodes.contract import marked
 
 pytestmark = pytest.mark.filterwarnings("ignore:tool '")
@@ -173,6 +174,25 @@ def test_no_other_user_sees_a_trace_and_an_unknown_thread_is_one_line(home: Path
         assert main(["threads", "trace", thread, "--user", user]) == 1
         told = capsys.readouterr()
         assert told.out == "" and told.err.count("\n") == 1 and "no thread" in told.err
+
+
+def test_a_catalogue_from_elsewhere_gives_no_hold_on_anothers_checkpoints(
+    home: Path, capsys: pytest.CaptureFixture[str]
+):
+    """An import for another user in the same home names threads that are not theirs; their own go on."""
+    with open_agent(Settings(home=home), model=lambda name: RehearsalModel()) as agent:
+        ask(agent, "Hello", "mine", user="eve")
+        Catalogue(agent.store, user="eve").note("a", "I like [bold]peanuts[/bold]")
+        before = len(list(agent.checkpointer.list(config("a"))))
+    assert before > 2
+    assert main(["threads", "sweep", "--idle-hours", "0", "--user", "eve"]) == 1
+    told = capsys.readouterr()
+    assert "closed  mine" in told.out and "another user" in told.err
+    assert main(["threads", "prune", "--keep", "1", "--user", "eve"]) == 0
+    assert main(["threads", "delete", "a", "--user", "eve"]) == 0
+    with open_saver(home / CHECKPOINTS) as saver:
+        assert len(list(saver.list(config("a")))) == before and owner_of(saver, "a") == "ann"
+    assert main(["threads", "trace", "a", "--user", "eve"]) == 1
 
 
 def test_a_thread_whose_first_turn_did_not_end_is_listed_traced_and_deleted(
