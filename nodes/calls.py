@@ -17,7 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
 from memory.secrets import MASK, mask
-from nodes.collect import BROKE_OFF, collect
+from nodes.collect import BROKE_OFF, collect, is_ended
 from nodes.state import clean_message
 from nodes.whole import in_one_piece
 
@@ -134,7 +134,8 @@ def lost(pieces: Sequence[AIMessage], error: Exception) -> AIMessageChunk:
     names = names_of(error)
     if not pieces or isinstance(error, GraphBubbleUp) or names & TIMEOUTS or not names & LOST:
         raise error
-    return AIMessageChunk(content="", response_metadata={"finish_reason": BROKE_OFF})
+    is_whole = any(map(is_ended, pieces))  # at most the count of its tokens is lost
+    return AIMessageChunk(content="", response_metadata={} if is_whole else {"finish_reason": BROKE_OFF})
 
 
 def clean(answer: AIMessage) -> AIMessage:

@@ -17,7 +17,7 @@ from langchain_core.messages.tool import ToolCallChunk
 
 from nodes.text import is_blank
 
-CUT_OFF = "the answer was cut off by its length limit, so the arguments may be incomplete"
+CUT_OFF = "the answer was cut off by its length limit, or by a lost connection, so the arguments may be incomplete"
 BROKEN_OFF = "the answer broke off before its arguments came"
 NOT_JSON = "the arguments are not a JSON object: {reason}"
 TOO_DEEP = "the arguments are nested more than {limit} levels deep"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.tool import ToolCallChunk, tool_call_chunk
 
-from nodes.collect import MAX_DEPTH, collect
+from nodes.calls import lost
+from nodes.collect import BROKE_OFF, MAX_DEPTH, collect
 from nodes.state import add_clean_messages
 
 JSON = st.recursive(
@@ -249,3 +250,13 @@ def test_a_refusal_in_a_field_of_its_own_is_the_answer(pieces: int) -> None:
 def test_metadata_that_do_not_merge_cost_no_answer(field: str, first: Any, second: Any) -> None:
     chunks = [AIMessageChunk("a", **{field: {"x": first}}), AIMessageChunk("b", **{field: {"x": second}})]
     assert collect(chunks).content == "ab"
+
+
+@pytest.mark.parametrize(("reason", "runs"), [("tool_calls", True), ("", False)])
+def test_a_connection_that_is_lost_after_the_answers_end_costs_none_of_its_calls(reason: str, runs: bool) -> None:
+    part = {"name": "add", "args": "{}", "id": "c1", "index": 0, "type": "tool_call_chunk"}
+    pieces: list[Any] = [AIMessageChunk("", tool_call_chunks=[part])]
+    pieces += [AIMessageChunk("", response_metadata={"finish_reason": reason})] if reason else []
+    answer = collect([*pieces, lost(pieces, ConnectionError("gone"))])
+    assert [one["name"] for one in answer.tool_calls] == ["add"] * runs
+    assert answer.response_metadata["finish_reason"] == (reason or BROKE_OFF)
