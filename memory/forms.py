@@ -16,7 +16,11 @@ from memory.transcript import Entry, key_of
 
 def dated(text: str) -> str:
     """Return a time as it is stored; raise ValueError for any other text, which would not sort as times do."""
-    if stamp(datetime.fromisoformat(text)) != text:
+    try:
+        is_stored = stamp(datetime.fromisoformat(text)) == text
+    except OverflowError:  # a time of the year 1 or 9999, which has none in UTC
+        is_stored = False
+    if not is_stored:
         raise ValueError(f"expected a time like 2026-05-01T12:00:00.000000+00:00, got {text!r}")
     return text
 

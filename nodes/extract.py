@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from memory.sameness import folded
 from memory.secrets import mask_all
-from memory.text import clean
+from memory.text import clean, is_bare
 from nodes import prompts
 from nodes.grounds import objection, too_long_a_name
 from nodes.lines import in_parts, json_tokens
@@ -191,8 +191,10 @@ def is_settled(fact: Setting, message: str) -> bool:
     """Whether a fact has a key and a value that the message states, word for word where the value is one like "no"."""
     key, value = clean(fact.key).strip(), clean(fact.value).strip()
     told = " ".join(stated(message))
-    verbatim = value and value.casefold() in told.casefold() and set(words_of(told)) - SAYS_NOTHING
-    return 0 < len(key) <= MAX_KEY_CHARS and len(value) <= MAX_CHARS and bool(verbatim or is_grounded(value, told))
+    verbatim = value.casefold() in told.casefold() and set(words_of(told)) - SAYS_NOTHING
+    if is_bare(key) or is_bare(value) or len(key) > MAX_KEY_CHARS or len(value) > MAX_CHARS:
+        return False
+    return bool(verbatim or is_grounded(value, told))
 
 
 def is_ours(statement: str) -> bool:

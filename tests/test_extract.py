@@ -145,7 +145,9 @@ def test_the_same_statement_twice_is_kept_once() -> None:
 
 def test_a_fact_needs_a_key_and_a_value_of_the_message() -> None:
     allergy = {"key": "allergy", "value": "peanuts", "source": "h1"}
-    assert facts(allergy, {**allergy, "value": "cats"}, {**allergy, "key": " "}) == [("allergy", "peanuts")]
+    assert facts(allergy, {**allergy, "value": "cats"}, {**allergy, "key": " "}, {**allergy, "key": "\u200b"}) == [
+        ("allergy", "peanuts")
+    ]
     assert facts({**allergy, "key": "k" * 200}, {**allergy, "value": ""}, {**allergy, "source": "h3"}) == []
     assert facts({"key": "city", "value": "杭州", "source": "h2"}) == [("city", "杭州")]
 

@@ -188,6 +188,7 @@ def line(**changes: Any) -> bytes:
         ([HEADER, line(value={"a": "\x00"}), b'{"end":1}\n'], "line 2"),
         ([HEADER, b'{"place": ["users","f"], "key": "\xff"}\n', b'{"end":1}\n'], "line 2 is not JSON"),
         ([HEADER, line(place=["users", "memories"]), b'{"end":1}\n'], "line 2: value.text"),
+        ([HEADER, line(place=["users", "forgotten"], value={"at": "0001-01-01T00:00:00.000000+14:00"})], "value.at"),
         ([HEADER, line(place=["users", "facts"], value={"key": "k", "events": [5]}), b'{"end":1}\n'], "value.events.0"),
         ([HEADER, line(place=["users", "blocks"], value={"label": "a", "text": "x" * 20_001}), b""], "value.text"),
     ],
