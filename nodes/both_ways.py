@@ -43,7 +43,7 @@ def callable_both_ways(tool: BaseTool, parameters: Collection[str]) -> BaseTool:
         return tool
     func, coroutine = both_ways(*given, tool.response_format)
     made = tool.model_copy(update={"func": func, "coroutine": coroutine} if is_plain else None)
-    is_bare = is_plain and not is_served(given[0] or given[1])
+    is_bare = is_plain and not any(is_served(one) for one in given if one)
     if is_bare or not is_plain or CLASHING & set(parameters):
         run, arun = (unsigned(func), unsigned(coroutine)) if is_bare else (func, coroutine)
         object.__setattr__(made, "_run", run)  # the instance's own go before its class's

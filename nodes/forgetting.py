@@ -80,4 +80,4 @@ def shown_text(id: str, state: Mapping[str, Any]) -> str:
         if isinstance(message, ToolMessage) and message.name == "recall" and message.status == "success":
             with suppress(ValueError, TypeError, AttributeError):
                 rows += json.loads(text_of(message)).get("memories", [])
-    return next((str(row["text"]) for row in rows if row["id"] == id), "")
+    return next((str(row.get("text", "")) for row in rows if isinstance(row, dict) and row.get("id") == id), "")

@@ -74,7 +74,8 @@ def listed(new: Any) -> list[Any]:
 
 def readable(message: Any) -> Any:
     """Return an answer in OpenAI's form as a message; LangChain fails on one with a call that was cut off (B031)."""
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    is_answer = isinstance(message, dict) and (message.get("role") or message.get("type")) in ("assistant", "ai")
+    calls = message.get("tool_calls") if is_answer else None
     if not calls or not all(isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls):
         return message
     made, broken = judged([draft_of(call) for call in calls], cut=False, ended=True)

@@ -11,6 +11,7 @@ from conftest import config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import InjectedToolArg, InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.prebuilt import ToolRuntime
@@ -304,6 +305,19 @@ def renamed(args: dict[str, int]) -> str:
 def from_nobody(secret: Annotated[str, InjectedToolArg]) -> str:
     """Take what nobody injects."""
     return ""
+
+
+@BOTH_WAYS
+def test_a_tool_of_two_functions_gets_the_config_where_only_one_takes_it(way):
+    def bare(x: int) -> str:
+        return f"{x} by the function"
+
+    async def served(x: int, config: RunnableConfig) -> str:
+        return f"{x} in {config['configurable']['thread_id']}"
+
+    look = StructuredTool.from_function(func=bare, coroutine=served, name="look", description="Look.")
+    with session(call("look", x=1), "Done.", tools=[look], way=way) as s:
+        assert results(s.turn())[0].text == ("1 by the function" if way == "invoke" else "1 in t")
 
 
 class Form(BaseModel):

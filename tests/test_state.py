@@ -145,3 +145,10 @@ def test_an_answer_in_openais_form_is_read_whatever_its_arguments_are(arguments:
     [answer] = add_clean_messages([], [given])
     assert answer.id == "a1" and [one["args"] for one in answer.tool_calls] == ([] if args is None else [args])
     assert [one["id"] for one in answer.invalid_tool_calls] == (["c1"] if args is None else [])
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_what_only_looks_like_an_answer_stays_what_its_role_says(role: str):
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    [message] = add_clean_messages([], [{"role": role, "content": "hello", "tool_calls": [call]}])
+    assert message.type == {"user": "human", "system": "system"}[role] and message.content == "hello"
