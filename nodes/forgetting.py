@@ -17,6 +17,9 @@ from nodes.grounds import words_of
 from nodes.stated import FORGET, QUOTED, SENTENCE, own_words, unquoted, wants_forgotten
 from nodes.text import last_human, text_of
 
+SHOWING = ("recall", "memory_get", "memory_save")
+"""The tools whose results show memories with their ids."""
+
 ASKS_ABOUT = re.compile(
     r"^\W*(?:why|when|what|how|who|where|which|did|do|does|have|has|had|will|is|are|was|were|if)\b.*\?\W*$"
     r"|(?:为什么|怎么|什么|谁|何时|是不是|会不会|有没有|你会|如果).*[?？吗呢]\W*$|忘[了记掉]?(?:了|没有)?(?:吗|么|没)\W*$",
@@ -77,7 +80,8 @@ def shown_text(id: str, state: Mapping[str, Any]) -> str:
     """Return what the memory of this id says, as far as the turn shows it: for a person who is asked about it."""
     rows = list((state.get("recalled") or {}).get("memories", []))
     for message in state["messages"]:
-        if isinstance(message, ToolMessage) and message.name == "recall" and message.status == "success":
+        if isinstance(message, ToolMessage) and message.name in SHOWING and message.status == "success":
             with suppress(ValueError, TypeError, AttributeError):
-                rows += json.loads(text_of(message)).get("memories", [])
+                told = json.loads(text_of(message))
+                rows += [told, *told.get("memories", [])]
     return next((str(row.get("text", "")) for row in rows if isinstance(row, dict) and row.get("id") == id), "")

@@ -96,6 +96,16 @@ def test_by_policy_a_person_is_shown_what_would_be_forgotten_and_decides(way: st
         assert kept(s) == ([] if answer else [REX]) and kept(s, "bob") == [REX] and theirs
 
 
+def test_a_person_is_shown_what_the_model_looked_up_by_its_id():
+    with session("?", "?", "Done.", store=InMemoryStore(index=hash_index(fields=["text"]))) as s:
+        id = saved(s, REX)
+        s.model._steps[:2] = [call("memory_get", "c1", id=id), call("memory_forget", "c2", id=id)]
+        (pause,) = s.turn("Tidy up, please", writes="ask", memory="tool")["__interrupt__"]
+        assert pause.value["text"] == REX and kept(s) == [REX]
+        s.resume(False, writes="ask", memory="tool")
+        assert kept(s) == [REX]
+
+
 @pytest.mark.parametrize(
     ("asked", "said", "is_forgotten"),
     [
