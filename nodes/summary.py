@@ -47,7 +47,7 @@ OF_A_USER = re.compile(r"\busers?\b|用户", re.IGNORECASE)
 
 ERROR_KEYS = {"error", "errors", "detail", "message", "code", "status", "type", "request_id"}
 IDENTIFIER = re.compile(
-    r"https?://[^\s，。；、）)\]>\"']+(?<![.,;:!?])|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
+    r"https?://[^\s，。；、）)\]>\"']+(?<![.,;:!?])|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[A-Za-z]:)?[\\/](?:[\w.-]+[\\/])+[\w.-]+"
     r"|\b(?=[A-Za-z-_]*\d)(?=\d*[-_A-Za-z])[A-Za-z0-9]+(?:[-_./][A-Za-z0-9]+)*\b|\b\d{4,}\b"
 )
 NUMBER = re.compile(r"^\d+\s*[.)、:：]\s*")

@@ -187,3 +187,7 @@ def test_what_says_why_there_is_no_summary_is_none(answer: str):
 def test_short_prose_of_a_conversation_is_a_summary(answer: str):
     """B023."""
     assert read_summary(answer) is not None
+
+
+def test_identifiers_are_found_at_once_in_a_long_word():
+    assert identifiers(f"{'a' * 200_000} ann@example.com") == ["ann@example.com"]
