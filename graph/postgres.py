@@ -140,7 +140,11 @@ def open_postgres_saver(url: str, *, wait_s: float = TURN_WAIT_S) -> Iterator[Pg
         ) from error
     # No prepared statements: a pooler between us and the database may not know them (B071).
     options: dict[str, Any] = {"prepare_threshold": None, **KEEP_ALIVE}
-    kept: dict[str, Any] = {"check": ConnectionPool.check_connection, "timeout": CONNECT_TIMEOUT_S}
+    kept: dict[str, Any] = {
+        "check": ConnectionPool.check_connection,
+        "timeout": CONNECT_TIMEOUT_S,
+        "reconnect_timeout": CONNECT_TIMEOUT_S,  # else a pool tries ever more rarely, and misses that all is well again
+    }
     of_rows = {**options, "autocommit": True, "row_factory": dict_row}
     with (
         ConnectionPool(url, kwargs=options, min_size=0, max_size=RUNS_AT_ONCE, **kept) as lock_pool,

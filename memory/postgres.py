@@ -38,6 +38,7 @@ class Postgres:
             min_size=1,
             max_size=CONNECTIONS_MAX,
             timeout=BUSY_TIMEOUT_S,
+            reconnect_timeout=BUSY_TIMEOUT_S,  # else it tries ever more rarely, and misses that all is well again
             check=ConnectionPool.check_connection,
             # No prepared statements: a pooler between us and the database may not know them.
             kwargs={"autocommit": True, "prepare_threshold": None},
