@@ -1,6 +1,8 @@
 """The tools that come with the agent. Whose memory they touch comes from the run, never from an argument."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -50,12 +52,9 @@ def current_time(
     timezone: Annotated[str, Field(description="An IANA name such as Europe/Berlin or Asia/Shanghai.")] = "UTC",
 ) -> str:
     """Tell the present date, time and weekday in a time zone."""
-    name = "_".join(timezone.split()) or "UTC"
-    known = {one.casefold(): one for one in available_timezones()}
-    try:
-        zone = ZoneInfo(known.get(name.casefold(), name))
-    except (ValueError, OSError, KeyError) as error:
-        raise ToolProblem(f"there is no time zone {timezone!r}; use an IANA name such as Asia/Shanghai") from error
+    zone = zone_of("_".join(timezone.split()) or "UTC")
+    if zone is None:
+        raise ToolProblem(f"there is no time zone {timezone!r}; use an IANA name such as Asia/Shanghai")
     time = datetime.now(UTC).astimezone(zone)
     return as_json({"time": time.isoformat(timespec="seconds"), "weekday": time.strftime("%A"), "timezone": str(zone)})
 
@@ -111,6 +110,20 @@ OWN_TOOLS: tuple[Mounted, ...] = tuple(
         own=True,
     )
 )
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """Return the time zone of a name, in whatever case a model writes it; None if there is none."""
+    for known in (name, *(one for one in zones() if one.casefold() == name.casefold())):
+        with suppress(ValueError, OSError, KeyError):
+            return ZoneInfo(known)
+    return None
+
+
+@cache
+def zones() -> frozenset[str]:
+    """Name all time zones, which takes some milliseconds."""
+    return frozenset(available_timezones())
 
 
 def whole_text(id: str, runtime: Runtime) -> str | None:
