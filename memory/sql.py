@@ -5,7 +5,7 @@ Statements are written once, with `?` for parameters. What differs is here; tabl
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
@@ -74,15 +74,17 @@ class Sqlite:
     @contextmanager
     def reading(self) -> Iterator[Session]:
         """Read what is committed."""
-        with self._locks["read"], _explained(self._path):
-            yield Session(self._reader.cursor())
+        # Closed here, not by a thread that lets go of it later: cursors of one connection share their statements.
+        with self._locks["read"], _explained(self._path), closing(self._reader.cursor()) as cursor:
+            yield Session(cursor)
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """Write as one transaction; SQLite lets one process write at a time."""
         with self._locks["write"], _explained(self._path), _transaction(self._writer):
             self._check_place()
-            yield Session(self._writer.cursor())
+            with closing(self._writer.cursor()) as cursor:
+                yield Session(cursor)
 
     @contextmanager
     def indexing(self, *, wait_s: float = BUSY_TIMEOUT_S) -> Iterator[None]:
